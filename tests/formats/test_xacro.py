@@ -56,6 +56,8 @@ def test_what_cannot_be_expanded_says_why(arm):
     before = xacro.substitution_args._eval_find
     with pytest.raises(tb.ModelFileError, match=r"package 'parts' was not found; load it with pac"):
         tb.load(path)
+    with pytest.raises(tb.ModelFileError, match="the file has no argument 'mas'; it has 'mass'"):
+        tb.load(path, package_paths=[packages], xacro_arguments={"mas": 2.0})
     path.write_text(ARM.replace('<xacro:arg name="mass" default="1.5"/>', ""))
     with pytest.raises(tb.ModelFileError, match=r"mass.*; pass xacro_arguments=\{\.\.\.\}"):
         tb.load(path, package_paths=[packages])

@@ -67,6 +67,8 @@ def test_point_mass_has_no_tensor():
         (lambda: Inertia(1.0, com=(0, np.inf, 0)), "center of mass must be finite"),
         (lambda: Inertia(1.0, tensor=(1, np.nan, 1)), "tensor must be finite"),
         (lambda: Inertia.cylinder(1, 1, 1, axis=3), "cylinder axis must be 0, 1 or 2, got 3"),
+        (lambda: Inertia.box(1.0, (1.0, -2.0, 3.0)), "box size must be at least 0, got -2"),
+        (lambda: Inertia.ellipsoid(1.0, (1.0, 2.0, -3.0)), "radii must be at least 0, got -3"),
     ],
 )
 def test_unreadable_inertia_is_refused(make, message):

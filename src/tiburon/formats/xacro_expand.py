@@ -18,6 +18,22 @@ _lock = threading.Lock()
 """Held while a file is expanded: the package keeps its state in its modules."""
 
 
+class _Arguments(dict[str, str]):
+    """Arguments that know which names the file asked for."""
+
+    def __init__(self, given: Mapping[str, object]) -> None:
+        super().__init__({name: str(value) for name, value in given.items()})
+        self.asked: dict[str, None] = {}
+
+    def __contains__(self, name: object) -> bool:
+        self.asked[str(name)] = None
+        return super().__contains__(name)
+
+    def __getitem__(self, name: str) -> str:
+        self.asked[name] = None
+        return super().__getitem__(name)
+
+
 def expand_xacro(
     path: Path, package_paths: Sequence[str | Path] = (), arguments: Mapping[str, object] = {}
 ) -> bytes:
@@ -31,7 +47,7 @@ def expand_xacro(
 
     Raises:
         MissingExtraError: If the package is not installed.
-        ModelFileError: If the file cannot be expanded.
+        ModelFileError: If the file cannot be expanded, or has no argument of a given name.
     """
     try:
         import xacro
@@ -58,7 +74,7 @@ def expand_xacro(
             ) from error
 
     messages = io.StringIO()
-    mappings = {name: str(value) for name, value in arguments.items()}
+    mappings = _Arguments(arguments)
     with _lock, contextlib.redirect_stderr(messages):
         substitution_args._eval_find = find
         try:
@@ -74,4 +90,10 @@ def expand_xacro(
             raise ModelFileError(path, f"xacro cannot expand it ({reason}); {advice}") from error
         finally:
             substitution_args._eval_find = known
+    for name in arguments:
+        if name not in mappings.asked:
+            listed = ", ".join(map(repr, mappings.asked)) or "none"
+            raise ModelFileError(
+                path, f"xacro_arguments: the file has no argument {name!r}; it has {listed}"
+            )
     return text.encode()

@@ -70,9 +70,7 @@ class Inertia:
             size: Edge lengths along the body axes [m], shape (3,).
             com: Center of the box in body axes [m], shape (3,).
         """
-        moments = _moments(
-            number(mass, "inertia", "mass") / 12.0, vec3(size, "inertia", "box size")
-        )
+        moments = _moments(number(mass, "inertia", "mass") / 12.0, _lengths(size, "box size"))
         return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal(moments))
 
     @classmethod
@@ -94,7 +92,7 @@ class Inertia:
             radii: Semi-axes along the body axes [m], shape (3,).
             com: Center of the ellipsoid in body axes [m], shape (3,).
         """
-        moments = _moments(number(mass, "inertia", "mass") / 5.0, vec3(radii, "inertia", "radii"))
+        moments = _moments(number(mass, "inertia", "mass") / 5.0, _lengths(radii, "radii"))
         return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal(moments))
 
     @classmethod
@@ -216,6 +214,14 @@ def _is_plainly_definite(tensor: Tensor6) -> bool:
     determinant = zz * second - xx * yz * yz - yy * xz * xz + 2.0 * xy * xz * yz
     trace = xx + yy + zz
     return xx > 0.0 and second > 0.0 and determinant > 1e-9 * trace * trace * trace > 0.0
+
+
+def _lengths(given: ArrayLike, what: str) -> Vec3:
+    """Read three lengths; none is negative."""
+    found = vec3(given, "inertia", what)
+    for length in found:
+        number(length, "inertia", what, least=0.0)
+    return found
 
 
 def _moments(m: float, lengths: Vec3) -> tuple[float, float, float]:
