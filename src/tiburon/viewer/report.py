@@ -93,7 +93,8 @@ def figure_markup(figure: "Figure", described: str) -> str:
     content = io.StringIO()
     # text as paths: the layout does not depend on installed fonts
     with rc_context({**STYLE, "svg.fonttype": "path"}):
-        figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+        none = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(content, format="svg", metadata=none)
     text = content.getvalue()
     drawing = text[text.index("<svg") :]
     # identifiers must be unique in the page
