@@ -97,8 +97,8 @@ class _Operator:
     def call(self, *tensors: Any) -> Any:
         """Apply the operator; one result by itself, several as a tuple."""
         self._check(tensors)
-        # operators neither pass through transforms of torch.func nor carry tangents of forward mode;
-        # functions do
+        # operators neither pass through transforms of torch.func nor carry tangents of forward
+        # mode; functions do
         torch = self._torch
         transformed = (
             torch._C._are_functorch_transforms_active()
