@@ -11,7 +11,9 @@ from tiburon.reproduce.cells import (
     DERIVED,
     PUBLISHED,
     Cell,
+    Cells,
     CellTable,
+    cell_table,
     chosen_names,
     claim,
     count_cells,
@@ -68,7 +70,8 @@ def _operation_counts() -> Iterator[CellTable]:
     )
 
 
-def _vehicle_paper() -> Iterator[CellTable]:
+@cell_table("McMillan, Orin and McGhee 1995, table II", "what water adds")
+def _vehicle_paper() -> Cells:
     """McMillan, Orin and McGhee 1995: what water and a mobile base add, in operations and time."""
     from tiburon.reproduce import chains, stars
     from tiburon.reproduce.published import ALGORITHMS, STARS, Cost
@@ -85,8 +88,9 @@ def _vehicle_paper() -> Iterator[CellTable]:
     def increase(costs: list[Cost], over: int) -> float:
         return 100.0 * (costs[2].total / costs[over].total - 1.0)
 
-    cells = [
-        number(
+    bases = (("a mobile base", 1, 75.0, 78.8), ("a fixed base", 0, 115.0, 116.9))
+    for what, over, published, right in bases:
+        yield number(
             f"operations under water above those of {what} [%]",
             published,
             increase(printed, over),
@@ -95,40 +99,20 @@ def _vehicle_paper() -> Iterator[CellTable]:
             corrected=right,
             reason=f"the totals of table II differ by {right} %",
         )
-        for what, over, published, right in (
-            ("a mobile base", 1, 75.0, 78.8),
-            ("a fixed base", 0, 115.0, 116.9),
-        )
-    ]
-    cells += [
-        measured(
+    for what, over, *_ in bases:
+        yield measured(
             f"the same by our counts [%], {what}",
             f"{increase(printed, over):.1f}",
             f"{increase(ours, over):.1f}",
         )
-        for what, over in (("a mobile base", 1), ("a fixed base", 0))
-    ]
-    yield CellTable("McMillan, Orin and McGhee 1995, table II", "what water adds", tuple(cells))
 
 
-def _run_time_tables() -> Iterator[CellTable]:
-    """Run times of McMillan 1994 and of the paper of 1995; they are shown, not judged."""
-    remark = "ours: compiled kernels of this machine"
-    yield CellTable(
-        "McMillan 1994, Table 20",
-        "time of one iteration on a 150 MHz R4400",
-        tuple(_iterations()),
-        (remark,),
-    )
-    yield CellTable(
-        "McMillan, Orin and McGhee 1995, section VI",
-        "run time of an evaluation on a 150 MHz R4400, relative to a fixed base",
-        tuple(_run_times()),
-        (remark,),
-    )
+THIS_MACHINE = "ours: compiled kernels of this machine"
+"""Remark on run times, which are shown, not judged."""
 
 
-def _iterations() -> Iterator[Cell]:
+@cell_table("McMillan 1994, Table 20", "time of one iteration on a 150 MHz R4400")
+def _iterations() -> Cells:
     """Forward dynamics under water of the vehicle with its arm, and of the walker on six legs."""
     from tiburon.formats.load import load
     from tiburon.functions.compilation import compile as compiled
@@ -142,9 +126,14 @@ def _iterations() -> Iterator[Cell]:
         robot = load(name)
         time = _time_of(compiled(forward_dynamics, robot, fluid=Water()), robot)
         yield measured(f"{what} [ms]", published, f"{1e3 * time:.3g}")
+    yield THIS_MACHINE
 
 
-def _run_times() -> Iterator[Cell]:
+@cell_table(
+    "McMillan, Orin and McGhee 1995, section VI",
+    "run time of an evaluation on a 150 MHz R4400, relative to a fixed base",
+)
+def _run_times() -> Cells:
     """Times of forward dynamics of an arm on a fixed, on a floating base, and under water."""
     from tiburon.formats.load import load
     from tiburon.functions.compilation import compile as compiled
@@ -167,6 +156,7 @@ def _run_times() -> Iterator[Cell]:
         ("fixed base", "mobile base", "under water"), (0.30, 0.38, 0.52), times, strict=True
     ):
         yield measured(f"{what} [us]", f"{1e3 * published:.0f}", f"{1e6 * ours:.2f}")
+    yield THIS_MACHINE
 
 
 def _time_of(kernel: Callable[..., Any], model: Any) -> float:
@@ -183,7 +173,10 @@ def _time_of(kernel: Callable[..., Any], model: Any) -> float:
     return best
 
 
-def _decoupled() -> Iterator[CellTable]:
+@cell_table(
+    "McMillan 1994, section 7.5.2", "error of accelerations if the vehicle does not feel its arm"
+)
+def _decoupled() -> Cells:
     """McMillan 1994, section 7.5.2: error of a vehicle that does not feel its arm.
 
     The source asks for this study before decoupled dynamics is used, and has none.
@@ -201,7 +194,6 @@ def _decoupled() -> Iterator[CellTable]:
     q = np.array([rov.random_state(rng)[0] for _ in range(STATES)])
     v = 0.5 * rng.standard_normal((STATES, rov.nv))
     push = 20.0 * rng.standard_normal((STATES, rov.nv - 6))
-    cells = []
     for ratio in MASS_RATIOS:
         scale = ratio * first.inertia.mass / sum(body.inertia.mass for body in arm)
         scaled = []
@@ -223,21 +215,14 @@ def _decoupled() -> Iterator[CellTable]:
             )
             for part in (slice(0, 6), slice(6, None))
         ]
-        cells.append(
-            measured(
-                f"arm of {100 * ratio:g} % of the mass of the vehicle",
-                "a study is called for",
-                f"{100 * errors[0]:.2g} % vehicle, {100 * errors[1]:.2g} % arm",
-            )
+        yield measured(
+            f"arm of {100 * ratio:g} % of the mass of the vehicle",
+            "a study is called for",
+            f"{100 * errors[0]:.2g} % vehicle, {100 * errors[1]:.2g} % arm",
         )
-    yield CellTable(
-        "McMillan 1994, section 7.5.2",
-        "error of accelerations if the vehicle does not feel its arm",
-        tuple(cells),
-        (
-            "tiburon_titan without weight and water, masses of its arm scaled; median over "
-            f"{STATES} random states, relative to coupled dynamics",
-        ),
+    yield (
+        "tiburon_titan without weight and water, masses of its arm scaled; median over "
+        f"{STATES} random states, relative to coupled dynamics"
     )
 
 
@@ -309,9 +294,9 @@ def _mcmillan() -> Iterable[CellTable]:
 
 GROUPS: Mapping[str, Group] = {
     "operation-counts": Group("Featherstone 1987, McMillan 1994 and 1995", _operation_counts),
-    "vehicle-paper": Group("McMillan, Orin and McGhee 1995", _vehicle_paper),
-    "run-times": Group("McMillan 1994 and 1995", _run_time_tables),
-    "decoupled": Group("McMillan 1994", _decoupled),
+    "vehicle-paper": Group("McMillan, Orin and McGhee 1995", lambda: (_vehicle_paper(),)),
+    "run-times": Group("McMillan 1994 and 1995", lambda: (_iterations(), _run_times())),
+    "decoupled": Group("McMillan 1994", lambda: (_decoupled(),)),
     "mcmillan": Group("McMillan 1994", _mcmillan),
     "khan": Group("Khan 2002", _khan),
     "nahon": Group("Nahon 1991", _nahon),
