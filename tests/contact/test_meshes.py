@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tiburon.contact import meshes
 from tiburon.contact.geometry.contact_geometry import Placed
 from tiburon.contact.geometry.located import located_contacts
 from tiburon.contact.meshes import locate, solid_of
@@ -207,19 +208,120 @@ def test_impacts_of_a_mesh_are_those_of_a_box(cube):
     np.testing.assert_allclose(found.v, expected.v, atol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_gaps_on_the_ground_are_heights_of_vertices(folder, seed):
+    """A mesh that is not convex at random poses: the lowest of all its vertices, once."""
+    rng = np.random.default_rng(seed)
+    ball = trimesh.creation.icosphere(2)
+    vertices = ball.vertices * rng.uniform(0.2, 1.0, (len(ball.vertices), 1)) * [1.0, 0.6, 0.3]
+    vertices = np.asarray(vertices).round(8)  # as files store them
+    model = tb.Model("rock", [free_body(saved(folder, f"rock{seed}", vertices, ball.faces))])
+    q = np.concatenate([rng.normal(size=(40, 4)), rng.normal(size=(40, 3))], axis=1)
+    q[:, :4] /= np.linalg.norm(q[:, :4], axis=1, keepdims=True)
+    found = tb.contacts(model, q, world=tb.World(ground=tb.Ground(height=-0.5)))
+    R, p = tb.forward_kinematics(model, q, "body")
+    world = vertices @ np.moveaxis(R, -1, -2) + p[:, None]
+    height = world[..., 2] + 0.5
+    np.testing.assert_allclose(found.gap.min(axis=-1), height.min(axis=-1), rtol=0, atol=1e-14)
+    for case in range(len(q)):
+        real = found.gap[case] < 1e8
+        points = found.point[case][real] + 0.5 * found.gap[case][real][:, None] * [0.0, 0.0, 1.0]
+        apart = np.linalg.norm(points[:, None] - world[case], axis=-1)
+        # each contact is a vertex, and no vertex has two
+        assert apart.min(axis=1).max() < 1e-12
+        assert len(set(apart.argmin(axis=1).tolist())) == real.sum()
+
+
+def test_corners_of_a_face_on_the_ground_each_have_a_contact(folder):
+    """Prisms of three to six sides, standing at any heading; the edge of a cylinder is covered."""
+    for sides in (3, 4, 5, 6, 40):
+        angles = 2.0 * np.pi * np.arange(sides) / sides
+        rim = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        vertices = np.array([[*xy, z] for z in (-0.5, 0.5) for xy in rim])
+        faces = [[k, (k + 1) % sides, sides + k] for k in range(sides)]
+        faces += [[(k + 1) % sides, sides + (k + 1) % sides, sides + k] for k in range(sides)]
+        faces += [[0, k + 1, k] for k in range(1, sides - 1)]
+        faces += [[sides, sides + k, sides + k + 1] for k in range(1, sides - 1)]
+        model = tb.Model("prism", [free_body(saved(folder, f"prism{sides}", vertices, faces))])
+        for heading in np.linspace(0.0, np.pi, 17):
+            q = [math.cos(heading), 0.0, 0.0, math.sin(heading), 0.0, 0.0, 0.5]
+            found = tb.contacts(model, q, world=tb.World(ground=tb.Ground()))
+            low = found.gap < 1e-12
+            assert low.sum() >= min(sides, 7)
+            around = np.sort(np.arctan2(found.point[low, 1], found.point[low, 0]))
+            widest = np.diff([*around, around[0] + 2.0 * np.pi]).max()
+            assert widest < (2.0 * np.pi / sides + 1e-7 if sides < 7 else 1.3)
+
+
+def test_a_mesh_of_a_box_tumbles_as_the_box_does(cube):
+    """Without friction, kicked: velocities after impacts are unique."""
+    floor = tb.World(ground=tb.Ground(static_friction=0.0))
+    q = [0.9, 0.1, 0.2, 0.3, 0.0, 0.0, 0.31]
+    q = np.array(q) / [*[np.linalg.norm(q[:4])] * 4, 1.0, 1.0, 1.0]
+    v = [1.0, -2.0, 0.5, 0.3, 0.2, -0.1]
+    ends = []
+    for shape in (cube, tb.BoxShape((SIZE, SIZE, SIZE))):
+        model = tb.Model("block", [free_body(shape)])
+        run = tb.simulate(model, 0.25, q=q, v=v, world=floor)
+        assert run.outcome.status == "finished"
+        assert run.contact_summary().peak_force.max() > 30.0
+        ends.append(np.concatenate([run.q[-1], run.v[-1]]))
+    # impulses are solved to 1e-8 of the largest
+    np.testing.assert_allclose(ends[0], ends[1], rtol=0, atol=1e-6)
+
+
+def test_dynamics_and_linearization_of_a_mesh_on_the_ground_are_those_of_a_box(cube):
+    """A block that slides along its floor; with friction, four corners would share it at will."""
+    floor = tb.World(ground=tb.Ground(static_friction=0.0))
+    q = [math.cos(0.2), 0.0, 0.0, math.sin(0.2), 0.0, 0.0, SIZE / 2]
+    v, tau = [0.0, 0.0, 0.0, 0.7, 0.2, 0.0], [0.0, 0.0, 0.0, 0.3, 0.1, -1.0]
+    mesh, box = (
+        tb.Model("block", [free_body(shape)]) for shape in (cube, tb.BoxShape((SIZE,) * 3))
+    )
+    vd = [tb.contact_dynamics(one, q, v, tau, world=floor).vd for one in (mesh, box)]
+    np.testing.assert_allclose(vd[0], vd[1], atol=1e-9)
+    lines = [tb.linearize(one, q, v, tau, dt=1e-3, world=floor) for one in (mesh, box)]
+    np.testing.assert_allclose(lines[0].A, lines[1].A, atol=1e-8)
+    np.testing.assert_allclose(lines[0].B, lines[1].B, atol=1e-8)
+
+
+def test_meshes_on_the_ground_need_no_coal(cube, monkeypatch, folder):
+    """All vertices instead of those of the hull: the same contacts."""
+    box = trimesh.creation.box((SIZE, SIZE, SIZE)).subdivide()
+    same = saved(folder, "divided", box.vertices, box.faces)
+    monkeypatch.setitem(sys.modules, "coal", None)
+    floor = tb.World(ground=tb.Ground(static_friction=0.5))
+    q = [0.8, 0.36, 0.48, 0.0, 0.0, 0.0, 0.4]
+    runs = [
+        tb.simulate(tb.Model("block", [free_body(s)]), 0.2, q=q, world=floor) for s in (cube, same)
+    ]
+    np.testing.assert_allclose(runs[1].q[-1], runs[0].q[-1], atol=1e-9)
+
+
+def test_flat_meshes_lie_on_the_ground_and_are_refused_elsewhere(cube, folder):
+    """A sheet without thickness has no hull with a volume."""
+    corners = [(x, y, 0.0) for x in (-1.0, 1.0) for y in (-1.0, 1.0)]
+    sheet = saved(folder, "sheet", np.array(corners), [[0, 1, 3], [0, 3, 2], [0, 3, 1], [0, 2, 3]])
+    model = tb.Model("sheet", [free_body(sheet)])
+    found = tb.contacts(model, [1.0, 0, 0, 0, 0, 0, 0.2], world=tb.World(ground=tb.Ground()))
+    np.testing.assert_allclose(np.sort(found.gap)[:5], [*[0.2] * 4, 1e9], atol=1e-15)
+    with pytest.raises(tb.ModelFileError, match="got a flat mesh; give it a thickness"):
+        tb.contacts(in_groove(cube, sheet), [1.0, 0, 0, 0, 0, 0, 1.0])
+
+
 def test_unsupported_mesh_contacts_are_refused(cube, groove, folder):
-    model = tb.Model("block", [free_body(cube)])
-    q, floor = [1.0, 0, 0, 0, 0, 0, 1.0], tb.World(ground=tb.Ground())
-    cover = "tb.cover_mesh"
-    with pytest.raises(tb.ModelError, match=cover):
-        tb.simulate(model, 0.1, q=q, world=floor, contact="exact")
-    soft = tb.World(ground=tb.Ground(normal_stiffness=1e4))
-    with pytest.raises(tb.ModelError, match="contact='compliant' takes no meshes"):
-        tb.simulate(model, 0.1, q=q, world=soft)
+    model = in_groove(cube, groove)
+    q, still = [1.0, 0, 0, 0, 0, 0, 1.5], np.zeros(6)
+    floor = tb.World(ground=tb.Ground())
+    for kind in ("exact", "compliant"):
+        # on the ground, too: their contacts have a past
+        for robot, world in ((model, None), (tb.Model("block", [free_body(cube)]), floor)):
+            with pytest.raises(tb.ModelError, match=rf"contact='{kind}' takes no.*tb\.cover_mesh"):
+                tb.simulate(robot, 0.1, q=q, world=world, contact=kind)
     with pytest.raises(tb.ModelError, match="contact_dynamics takes no meshes"):
-        tb.contact_dynamics(model, q, np.zeros(6), np.zeros(6), world=floor)
+        tb.contact_dynamics(model, q, still, still)
     with pytest.raises(tb.ModelError, match="linearize takes no meshes"):
-        tb.linearize(model, q, np.zeros(6), np.zeros(6), dt=1e-3, world=floor)
+        tb.linearize(model, q, still, still, dt=1e-3, contact="rigid")
     grid = tb.GroundGrid(spacing=(1.0, 1.0), heights=[[0.0] * 4] * 4)
     with pytest.raises(tb.ModelError, match="meshes do not touch height fields"):
         tb.contacts(model, q, world=tb.World(ground=tb.Ground(grid=grid)))
@@ -230,14 +332,16 @@ def test_unsupported_mesh_contacts_are_refused(cube, groove, folder):
     faces[0] = faces[0][::-1]
     odd = saved(folder, "odd", box.vertices, faces)
     with pytest.raises(tb.ModelFileError, match="both orientations"):
-        tb.contacts(tb.Model("odd", [free_body(odd)]), q, world=floor)
+        tb.contacts(in_groove(odd, groove), q)
 
 
-def test_missing_coal_raises_an_error_naming_the_extra(cube, monkeypatch):
+def test_missing_coal_raises_an_error_naming_the_extra(cube, groove, monkeypatch):
     monkeypatch.setitem(sys.modules, "coal", None)
-    model = tb.Model("block", [free_body(cube)])
-    with pytest.raises(tb.ModelError, match=r"cube.obj'.*pip install 'tiburon\[mesh\]'"):
-        tb.contacts(model, [1.0, 0, 0, 0, 0, 0, 1.0], world=tb.World(ground=tb.Ground()))
+    monkeypatch.setattr(meshes, "_kept", {})
+    with pytest.raises(
+        tb.ModelError, match=r"contact 'body/groove'.*pip install 'tiburon\[mesh\]'"
+    ):
+        tb.contacts(in_groove(cube, groove), [1.0, 0, 0, 0, 0, 0, 1.5])
 
 
 def test_a_mesh_file_that_changes_is_read_again(folder):
@@ -270,3 +374,10 @@ def test_edges_inside_flat_surfaces_are_ignored(cube, folder):
         gaps, _, normals = contacts_of(shape, plate, (place, plane))
         assert gaps.min() == pytest.approx(0.0, abs=1e-12)
         np.testing.assert_allclose(normals, [[0.0, 0.0, -1.0]] * len(normals), atol=1e-9)
+
+
+def test_a_mesh_whose_package_was_not_found_names_the_remedy():
+    model = tb.Model("block", [free_body(tb.MeshShape("package://robot/foot.stl"))])
+    floor = tb.World(ground=tb.Ground())
+    with pytest.raises(tb.ModelFileError, match=r"package://robot/foot\.stl.*package_paths"):
+        tb.contacts(model, [1.0, 0, 0, 0, 0, 0, 1.0], world=floor)

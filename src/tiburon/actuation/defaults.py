@@ -220,7 +220,7 @@ def contact_elements(
         )
     if found is not None and not isinstance(found, RigidContact):
         kind = "compliant" if isinstance(found, CompliantContact) else "exact"
-        refuse_meshes(found.candidates, f"contact={kind!r}")
+        refuse_meshes(found.candidates, f"contact={kind!r}", hulls=True)
     return () if found is None else (found,)
 
 

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
+from tiburon.arrays import Array
 from tiburon.contact.geometry.bounds import bounding_radius
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
 from tiburon.contact.geometry.height_field import (
@@ -64,10 +67,13 @@ class Part:
 
     size: tuple[float, ...]
     """Dimensions in the order of the shape's fields [m]; of a height field its origin, spacing and
-    column count."""
+    column count; of a hull its first row among the vertices, and their number."""
 
     grid: GroundGrid | None = field(default=None, metadata=UNSAVED)
     """Heights of a height field, which code reads from a table."""
+
+    vertices: Table | None = field(default=None, metadata=UNSAVED)
+    """Vertices of all hulls among the candidates, which code reads, for a hull."""
 
     geometry: Geometry | None = None
     """The shape itself, where contacts are located outside of compiled code, as those of meshes."""
@@ -123,7 +129,7 @@ class Candidate:
     def form(self) -> Self:
         """Return the same pair with dimensions and material left out: what code depends on."""
         parts = [
-            replace(part, size=(0.0,) * len(part.size), grid=None, geometry=None)
+            replace(part, size=(0.0,) * len(part.size), grid=None, vertices=None, geometry=None)
             for part in (self.first, self.second)
         ]
         patches = tuple(
@@ -193,13 +199,20 @@ class Candidate:
         Args:
             places: Rotation and position of both shapes in the world.
             p: Run-time parameters, as `parameters` lists them.
-            handle: Handle of the table of heights, where the second shape is a height field.
+            handle: Handles of the tables of all candidates: heights of the ground, vertices.
         """
         sizes = self._sizes(p)
+        if self.has_hull:
+            # the address of the vertices, then the range of them
+            vertices = handle[len(handle) - HANDLE + 1]
+            sizes = tuple(
+                (vertices, *size) if part.kind == HULL else size
+                for part, size in zip((self.first, self.second), sizes, strict=True)
+            )
         first = Placed(*places[0], sizes[0])
         if self.second.kind not in FIELDS:
             return self.pair.function(first, Placed(*places[1], sizes[1]))
-        field = placed_field(sizes[1], tuple(handle))
+        field = placed_field(sizes[1], tuple(handle[:HANDLE]))
         found = []
         contacts = self.pair.function(first, field, self.reach)
         for name, contact in zip(self.point_names, contacts, strict=True):
@@ -207,7 +220,7 @@ class Candidate:
             found.append(contact._replace(gap=require(inside, contact.gap, beyond_grid(name))))
         return tuple(found)
 
-    def _sizes(self, p: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
+    def _sizes(self, p: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
         """Return the dimensions of both shapes from run-time parameters."""
         split = len(self.first.size)
         return tuple(p[:split]), tuple(p[split : split + len(self.second.size)])
@@ -218,8 +231,13 @@ class Candidate:
         return not {self.first.kind, self.second.kind} & {"plane", LOCATED, *FIELDS}
 
     @property
+    def has_hull(self) -> bool:
+        """Whether a shape is the hull of a mesh."""
+        return HULL in (self.first.kind, self.second.kind)
+
+    @property
     def is_located(self) -> bool:
-        """Whether its contacts are located outside of compiled code: one shape is a mesh."""
+        """Whether its contacts are located outside of compiled code: a mesh meets no plane."""
         return self.first.kind == LOCATED
 
     def crossing(
@@ -240,6 +258,9 @@ class Candidate:
 
 MESH = "mesh"
 """Kind of a mesh before its pair is known."""
+
+HULL = "hull"
+"""Kind of a mesh on a plane."""
 
 MAX_REACH = 64
 """Cells of a height field that are searched to each side of a shape at most."""
@@ -336,23 +357,24 @@ def driven_joints(
 
 
 def tables_of(candidates: Sequence[Candidate]) -> tuple[Table, ...]:
-    """Return the table of heights that candidates need, if any: there is one ground."""
-    for candidate in candidates:
-        if candidate.second.grid is not None:
-            return (candidate.second.grid.table,)
-    return ()
+    """Return the tables that candidates need: heights of the one ground, vertices of all hulls."""
+    parts = [part for candidate in candidates for part in (candidate.first, candidate.second)]
+    grids = [part.grid.table for part in parts if part.grid is not None]
+    vertices = [part.vertices for part in parts if part.vertices is not None]
+    return (*grids[:1], *vertices[:1])
 
 
 def number_count(candidates: Sequence[Candidate]) -> int:
     """Return how many numbers the geometry of candidates takes; also of their forms."""
     uneven = any(candidate.second.kind in FIELDS for candidate in candidates)
-    return parameter_count(candidates) + (HANDLE if uneven else 0)
+    hulls = any(candidate.has_hull for candidate in candidates)
+    return parameter_count(candidates) + HANDLE * (uneven + hulls)
 
 
 def numbers_of(candidates: Sequence[Candidate]) -> tuple[float, ...]:
-    """Return what the geometry of candidates takes: parameters, then the handle of their table.
+    """Return what the geometry of candidates takes: parameters, then the handles of their tables.
 
-    Callers of code with them keep the candidates alive, and with them the table.
+    Callers of code with them keep the candidates alive, and with them the tables.
     """
     own = (x for candidate in candidates for x in candidate.parameters())
     return (*own, *(x for table in tables_of(candidates) for x in table.handle))
@@ -415,7 +437,34 @@ def candidates_of(
     names = [candidate.name for candidate in found]
     for name in {name for name in names if names.count(name) > 1}:
         raise ModelError(f"contact {name!r}: found twice; name contact points and shapes apart")
-    return tuple(found)
+    return _with_vertices(found)
+
+
+def _with_vertices(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Return candidates whose hulls have their ranges in one array of vertices."""
+    if not any(candidate.has_hull for candidate in candidates):
+        return tuple(candidates)
+    from tiburon.contact.meshes import hull_vertices
+
+    ranges: dict[Geometry, tuple[float, float]] = {}
+    rows: list[Array] = []
+    for candidate in candidates:
+        for part in (candidate.first, candidate.second):
+            if part.kind == HULL and part.geometry not in ranges:
+                assert isinstance(part.geometry, MeshShape)
+                own = hull_vertices(part.geometry, f"contact {candidate.name!r}")
+                ranges[part.geometry] = float(sum(map(len, rows))), float(len(own))
+                rows.append(own)
+    every = np.concatenate(rows)
+    vertices = Table(np.arange(float(len(every))), every)
+
+    def read(part: Part) -> Part:
+        if part.kind != HULL:
+            return part
+        assert part.geometry is not None
+        return replace(part, size=ranges[part.geometry], vertices=vertices, geometry=None)
+
+    return tuple(replace(c, first=read(c.first), second=read(c.second)) for c in candidates)
 
 
 def _checked(model: Model, pairs: Any) -> list[tuple[str, str]] | None:
@@ -576,25 +625,31 @@ def _parts(model: Model, body: str) -> list[tuple[str, Part, ContactMaterial | N
 
 
 def _part(body: str, shape: Shape) -> Part:
-    """Return a shape of a body; a mesh needs coal."""
+    """Return a shape of a body."""
     geometry = shape.geometry
     if isinstance(geometry, MeshShape):
-        from tiburon.contact.meshes import require_coal
-
-        require_coal(f"body {body!r}, mesh {geometry.path!r}")
         return Part(body, MESH, shape.pose, (), geometry=geometry)
     kind = shape_kind(geometry, f"body {body!r}")
     return Part(body, kind, shape.pose, shape_size(geometry), geometry=geometry)
 
 
 def _met(name: str, first: Part, second: Part) -> tuple[Part, Part]:
-    """Return two shapes as code takes them: where one is a mesh, contacts are located for it.
+    """Return two shapes as code takes them: a mesh on a plane is its hull, others are located.
 
     Raises:
         ModelError: If the other shape is uneven ground, or has no contacts with meshes.
     """
     if MESH not in (first.kind, second.kind):
         return replace(first, geometry=None), replace(second, geometry=None)
+    if "plane" in (first.kind, second.kind):
+        # a plane meets nothing but the convex hull
+        one, other = (
+            replace(part, kind=HULL, size=(0.0, 0.0))
+            if part.kind == MESH
+            else replace(part, geometry=None)
+            for part in (first, second)
+        )
+        return one, other
     from tiburon.contact.meshes import solid_of
 
     element = f"contact {name!r}"

@@ -10,9 +10,9 @@ meshes of twelve triangles.
 This is Python code between native steps: some tenths of a millisecond for each pair that is near.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,9 +25,9 @@ from tiburon.model.body import (
     CapsuleShape,
     Geometry,
     MeshShape,
-    PlaneShape,
     SphereShape,
 )
+from tiburon.trace.primitives.farthest_rows import MAX_POINTS
 
 if TYPE_CHECKING:
     from tiburon.contact.candidates import Candidate
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["Solid", "fill_located", "locate", "require_coal", "scaled_triangles", "solid_of"]
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
+
 Indices = NDArray[np.int64]
 Pose = tuple[Array, Array]
 
@@ -64,20 +66,28 @@ DIRECTIONS, NORMALS = 8, 3
 deepest."""
 
 
+def coal_module() -> Any:
+    """Return coal; None if it is not installed."""
+    try:
+        import coal
+    except ImportError:
+        return None
+    return coal
+
+
 def require_coal(element: str) -> Any:
     """Return coal.
 
     Raises:
         ModelError: If it is not installed.
     """
-    try:
-        import coal
-    except ImportError:
+    coal = coal_module()
+    if coal is None:
         raise ModelError(
             f"{element}: contact of meshes themselves needs coal, which is not installed; run "
             "`pip install 'tiburon[mesh]'`, or cover the mesh with simple shapes, which is much "
             "faster: tb.cover_mesh, or tb.cover_meshes for all meshes of a robot"
-        ) from None
+        )
     return coal
 
 
@@ -87,6 +97,12 @@ def scaled_triangles(mesh: MeshShape) -> tuple[Array, Indices]:
     Raises:
         ModelFileError: If the file cannot be read, or has no triangles.
     """
+    if "://" in mesh.path:
+        raise ModelFileError(
+            mesh.path,
+            "was not found when the robot was loaded; pass the folder that holds its package: "
+            "tb.load(..., package_paths=[folder])",
+        )
     vertices, faces = read_triangles(Path(mesh.path))
     if not len(faces) or not np.isfinite(vertices[faces]).all():
         raise ModelFileError(mesh.path, "expected triangles, got none; check the file")
@@ -101,17 +117,13 @@ class Solid:
             ends of its axis.
         radius: Radius around the features [m]; 0 for meshes and boxes.
         faces: Vertices of each triangle, counter-clockwise seen from outside, shape (m, 3).
-        is_plane: Whether it is the plane z = 0 with all below.
         extent: Radius of a sphere around the origin that holds the shape [m].
     """
 
-    def __init__(
-        self, vertices: Array, faces: Indices, radius: float = 0.0, *, is_plane: bool = False
-    ) -> None:
+    def __init__(self, vertices: Array, faces: Indices, radius: float = 0.0) -> None:
         """Prepare the features of a shape."""
-        self.vertices, self.faces, self.radius, self.is_plane = vertices, faces, radius, is_plane
-        far = float(np.linalg.norm(vertices, axis=1).max()) if len(vertices) else np.inf
-        self.extent = far + radius
+        self.vertices, self.faces, self.radius = vertices, faces, radius
+        self.extent = float(np.linalg.norm(vertices, axis=1).max()) + radius
         corners = vertices[faces]
         across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         self.normals = across / np.linalg.norm(across, axis=1, keepdims=True)
@@ -160,11 +172,16 @@ def _mesh_solid(mesh: MeshShape, coal: Any) -> Solid:
     """Return the features of a mesh.
 
     Raises:
-        ModelFileError: If its triangles are not oriented alike.
+        ModelFileError: If it is flat, or its triangles are not oriented alike.
     """
     import trimesh
 
     vertices, faces = scaled_triangles(mesh)
+    if _is_flat(vertices[np.unique(faces)]):
+        raise ModelFileError(
+            mesh.path,
+            "expected a solid, got a flat mesh; give it a thickness, or a box in its place",
+        )
     unit = MERGE_DISTANCE * float(np.ptp(vertices[faces].reshape(-1, 3), axis=0).max())
     _, first, where = np.unique(
         np.round(vertices / unit), axis=0, return_index=True, return_inverse=True
@@ -218,10 +235,22 @@ def _add_objects(solid: Solid, coal: Any) -> None:
     solid.hull = tree.convex
 
 
-MAX_CACHED_SOLIDS = 256
-"""Shapes whose features are kept."""
+MAX_CACHED_SHAPES = 256
+"""Shapes whose features or hulls are kept."""
 
-_solids: dict[Geometry, tuple[Any, Solid]] = {}
+_kept: dict[tuple[Callable[..., Any], Geometry], tuple[Any, Any]] = {}
+
+
+def _remembered(make: Callable[[Any, str], T], geometry: Geometry, element: str, fresh: bool) -> T:
+    """Return what a function makes of a shape, once; again if the file of a mesh has changed."""
+    stamp, found = _kept.get((make, geometry), (None, None))
+    if found is not None and not (fresh and stamp != _stamp(geometry)):
+        return found  # type: ignore[no-any-return]
+    stamp, made = _stamp(geometry), make(geometry, element)
+    if len(_kept) >= MAX_CACHED_SHAPES:
+        del _kept[next(iter(_kept))]
+    _kept[make, geometry] = stamp, made
+    return made
 
 
 def solid_of(geometry: Geometry, element: str = "contact", *, fresh: bool = False) -> Solid:
@@ -235,14 +264,49 @@ def solid_of(geometry: Geometry, element: str = "contact", *, fresh: bool = Fals
     Raises:
         ModelError: If the shape has no contacts with meshes, or coal is not installed.
     """
-    stamp, found = _solids.get(geometry, (None, None))
-    if found is not None and not (fresh and stamp != _stamp(geometry)):
-        return found
-    stamp, found = _stamp(geometry), _solid(geometry, element)
-    if len(_solids) >= MAX_CACHED_SOLIDS:
-        del _solids[next(iter(_solids))]
-    _solids[geometry] = stamp, found
+    return _remembered(_solid, geometry, element, fresh)
+
+
+def hull_vertices(mesh: MeshShape, element: str) -> Array:
+    """Return points of a mesh that include the vertices of its convex hull.
+
+    Those alone where coal is installed; more points cost time, but change no contact.
+
+    Args:
+        mesh: The mesh.
+        element: Leads error messages.
+
+    Returns:
+        Shape axes [m], shape (n, 3).
+
+    Raises:
+        ModelError: If there are too many.
+    """
+    return _remembered(_hull_vertices, mesh, element, fresh=True)
+
+
+def _hull_vertices(mesh: MeshShape, element: str) -> Array:
+    vertices, faces = scaled_triangles(mesh)
+    found = np.unique(vertices[faces].reshape(-1, 3), axis=0)
+    coal = coal_module()
+    if coal is not None and not _is_flat(found):
+        points = coal.StdVec_Vec3s()
+        for vertex in found:
+            points.append(vertex)
+        found = np.array(coal.ConvexBase.convexHull(points, False, "").points())
+    if len(found) > MAX_POINTS:
+        raise ModelError(
+            f"{element}: expected a mesh whose convex hull has up to {MAX_POINTS} vertices, got "
+            f"{len(found)} points of {mesh.path!r}; simplify the mesh, or install coal, which "
+            "reduces them to the hull: pip install 'tiburon[mesh]'"
+        )
     return found
+
+
+def _is_flat(points: Array) -> bool:
+    """Return whether points are in a plane, so that no hull has a volume."""
+    sizes = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    return len(points) < 4 or bool(sizes[-1] <= FLAT_SINE * sizes[0])
 
 
 def _stamp(geometry: Geometry) -> Any:
@@ -274,8 +338,6 @@ def _solid(geometry: Geometry, element: str) -> Solid:
             found = Solid(ends, none, radius)
             found.object = found.hull = coal.Capsule(radius, length)
             return found
-        case PlaneShape():
-            return Solid(np.zeros((0, 3)), none, is_plane=True)
     raise ModelError(
         f"{element}: meshes touch meshes, boxes, spheres, capsules and planes, got "
         f"{type(geometry).__name__}; give it as a mesh, or leave the pair out"
@@ -357,12 +419,11 @@ def locate(first: Solid, second: Solid, places: tuple[Pose, Pose]) -> tuple[Arra
     margin, reach = MARGIN * least, first.radius + second.radius
     found = _features(first, second, R, p, margin)
     gap = np.sum(found.normal * (found.second - found.first), axis=1) - reach
-    on_plane = first.is_plane or second.is_plane
-    near = (np.abs(gap) <= margin) | on_plane
+    near = np.abs(gap) <= margin
     found, gap = found.chosen(near), gap[near]
     kept = _without_deep(found, gap, DEEP_RATIO * least)
     found, gap = found.chosen(kept), gap[kept]
-    if not on_plane and (not len(gap) or gap.min() > DEEP_RATIO * least):
+    if not len(gap) or gap.min() > DEEP_RATIO * least:
         closest, apart = _closest(first, second, R, p)
         if not len(gap) or apart < 0.0:
             found, gap = Features.all([closest, found]), np.concatenate([[apart], gap])
@@ -376,11 +437,6 @@ def locate(first: Solid, second: Solid, places: tuple[Pose, Pose]) -> tuple[Arra
 
 def _features(first: Solid, second: Solid, R: Array, p: Array, margin: float) -> Features:
     """Return all features of two shapes within a margin, in axes of the second."""
-    if second.is_plane:
-        return _over_plane(first, first.vertices @ R.T + p, margin)
-    if first.is_plane:
-        back = second.vertices @ R - R.T @ p
-        return _moved(_over_plane(second, back, margin).exchanged(), R, p)
     if second.radius:
         # the mesh second, in its own axes
         return _moved(_features(second, first, R.T, -R.T @ p, margin).exchanged(), R, p)
@@ -409,21 +465,6 @@ def _features(first: Solid, second: Solid, R: Array, p: Array, margin: float) ->
 def _moved(found: Features, R: Array, p: Array) -> Features:
     """Return features in other axes."""
     return Features(found.first @ R.T + p, found.second @ R.T + p, found.normal @ R.T, found.turns)
-
-
-def _over_plane(solid: Solid, vertices: Array, margin: float) -> Features:
-    """Return the corners of a shape over the plane z = 0, in its axes; the lowest at least."""
-    height = vertices[:, 2] - solid.radius
-    near = np.flatnonzero((height <= margin) & (height >= -margin))
-    if len(near) and not solid.radius:
-        edges = vertices[solid.neighbors[near]] - vertices[near][:, None]
-        up = np.array([0.0, 0.0, 1.0])
-        near = near[_is_support(edges, np.broadcast_to(up, (len(near), 3)))]
-    if not len(near):
-        near = np.array([int(np.argmin(height))])
-    points = vertices[near]
-    down = np.tile([0.0, 0.0, -1.0], (len(near), 1))
-    return Features.of(points, points * [1.0, 1.0, 0.0], down, 0.0)
 
 
 def _near_triangles(first: Solid, second: Solid, R: Array, p: Array, margin: float) -> Indices:

@@ -279,7 +279,8 @@ def like_candidates(
             at = place.get(plan.frame(candidate.first.body).body)
             ground = candidate.second
             on_world = plan.frame(ground.body).body == WORLD_BODY
-            if at is None or not on_world or ground.kind != "plane":
+            if at is None or not on_world or ground.kind != "plane" or candidate.has_hull:
+                # vertices of hulls are compared in lanes already
                 continue
             members[at[0]].append(number)
             first = replace(candidate.form().first, body="", pose=Pose())

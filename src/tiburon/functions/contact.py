@@ -297,17 +297,22 @@ def located(
     return found
 
 
-def refuse_meshes(candidates: Sequence[Candidate], what: str) -> None:
+def refuse_meshes(candidates: Sequence[Candidate], what: str, *, hulls: bool = False) -> None:
     """Refuse contacts of meshes.
+
+    Args:
+        candidates: The shapes that may touch.
+        what: What takes none, for the message.
+        hulls: Whether to refuse meshes on planes, too.
 
     Raises:
         ModelError: If a shape is a mesh; the message names it and what takes none.
     """
     for candidate in candidates:
-        if candidate.is_located:
+        if candidate.is_located or (hulls and candidate.has_hull):
             raise ModelError(
-                f"contact {candidate.name!r}: {what} takes no meshes, whose contacts are known at "
-                "the start of a step only; cover them with simple shapes: tb.cover_mesh, or "
+                f"contact {candidate.name!r}: {what} takes no meshes, whose contact points are "
+                "others in every step; cover them with simple shapes: tb.cover_mesh, or "
                 "tb.cover_meshes for all meshes of a robot",
                 name=candidate.name,
             )
@@ -759,7 +764,7 @@ class _Collision(NamedTuple):
             parts["residual"][case] = 0.0
             return
         if number_count(chosen) > len(numbers):
-            # handle of the heights of uneven ground
+            # handles of tables: heights of uneven ground, vertices of hulls
             numbers += every[at:].tolist()
         options = self.options(chosen)
         found = _COLLIDE.run(model, around, options, q, v, given[points], np.array(numbers))
@@ -975,7 +980,7 @@ def contact_closure(
     candidates = _some(model, world, pairs)
     choice("kind", kind, ("point", "soft finger"))
     choice("friction", friction, (True, False))
-    refuse_meshes(candidates, "contact_closure")
+    refuse_meshes(candidates, "contact_closure", hulls=True)
     for candidate in candidates:
         if contact in candidate.point_names:
             point = candidate.point_names.index(contact)

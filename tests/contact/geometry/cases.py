@@ -11,6 +11,7 @@ from tiburon.model.world import Ground, GroundGrid
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.spatial import axis_angle_to_matrix
 from tiburon.trace import Input, trace
+from tiburon.trace.primitives.primitive import address_of
 
 SIZES = {
     "sphere": 1,
@@ -20,6 +21,7 @@ SIZES = {
     "box": 3,
     "ellipsoid": 3,
     "plane": 0,
+    "hull": 3,
     "height field": 5,
     "smooth height field": 5,
 }
@@ -40,6 +42,9 @@ def terrain(roughness):
 
 TERRAINS = {"height field": terrain(0.4), "smooth height field": terrain(0.05)}
 """Triangles with slopes of up to 40 degrees; smooth ground with radii of curvature above 1 m."""
+
+VERTICES = 0.2 * np.random.default_rng(1).standard_normal((30, 3))
+"""Vertices of two hulls, of ten and of twenty points."""
 
 
 def tuples(array):
@@ -63,6 +68,8 @@ def random_shape(rng, kind, spread=0.35):
             rotation=tuples(tilt), position=tuples(middle - tilt @ [4.0, 4.0, 0.0])
         )
     size = tuple(rng.uniform(0.1, 0.4, SIZES[kind]).tolist())
+    if kind == "hull":
+        size = (address_of(VERTICES), *[(0.0, 10.0), (10.0, 20.0)][rng.integers(2)])
     return Placed(tuples(rotation(rng)), tuples(spread * rng.standard_normal(3)), size)
 
 

@@ -38,6 +38,7 @@ from tiburon.contact.geometry.ellipsoid_height_field import (
     ellipsoid_smooth_height_field,
 )
 from tiburon.contact.geometry.ellipsoid_plane import ellipsoid_plane
+from tiburon.contact.geometry.hull_plane import HULL_POINTS, hull_plane
 from tiburon.contact.geometry.located import LOCATED, POINTS, located_contacts
 from tiburon.contact.geometry.sphere_box import sphere_box
 from tiburon.contact.geometry.sphere_capsule import sphere_capsule
@@ -97,12 +98,13 @@ KINDS = (
     "cylinder",
     "ellipsoid",
     "plane",
+    "hull",
     "height field",
     "smooth height field",
     "foot",
 )
-"""Kinds of shapes; a contact point is a sphere of radius 0. A foot is a ball that touches uneven
-ground in one point."""
+"""Kinds of shapes; a contact point is a sphere of radius 0. A hull is that of a mesh. A foot is a
+ball that touches uneven ground in one point."""
 
 PAIRS: dict[tuple[str, str], Pair] = {
     ("sphere", "plane"): Pair(sphere_plane, 1),
@@ -116,6 +118,7 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("box", "box"): Pair(function(box_box), 8, function(box_separation)),
     ("cylinder", "plane"): Pair(cylinder_plane, 5),
     ("ellipsoid", "plane"): Pair(ellipsoid_plane, 1),
+    ("hull", "plane"): Pair(function(hull_plane), HULL_POINTS),
     ("sphere", "cylinder"): Pair(sphere_cylinder, 1),
     ("sphere", "ellipsoid"): Pair(function(sphere_ellipsoid), 1),
     ("ellipsoid", "ellipsoid"): Pair(function(ellipsoid_ellipsoid), 1),

@@ -1,0 +1,66 @@
+"""Contacts of a mesh with a plane: vertices of its convex hull, which is all that a plane meets.
+
+Vertices farthest out in directions that are tilted from the plane's normal by a small angle are the
+corners of a face that lies on the plane, and the surroundings of the lowest point elsewhere. They
+keep their places from step to step while the body slides, and with them what steps carry on.
+"""
+
+import math
+
+from tiburon.contact.geometry.contact_geometry import (
+    NO_CONTACT,
+    ContactGeometry,
+    Placed,
+    axis,
+    face_contact,
+    to_world,
+)
+from tiburon.spatial.vec3 import Scalar, Vec3, add, dot, scale
+from tiburon.trace.primitives.farthest_rows import farthest_rows
+from tiburon.trace.value import where
+
+TILTED = 7
+"""Directions that are tilted; one more is the normal, for the lowest vertex. A corner of a face on
+the plane has a contact of its own if it turns by more than 1 / 7 of a circle, as up to hexagons."""
+
+TILT = 0.1
+"""Tangent of the angle of tilted directions."""
+
+FIRST_ANGLE = 0.3
+"""Angle of the first tilted direction [rad]: off the axes of most shapes."""
+
+HULL_POINTS = TILTED + 1
+"""Contacts of a hull with a plane."""
+
+
+def hull_plane(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
+    """Return the contacts of a hull with a plane; those that are found twice do not exist.
+
+    Args:
+        first: The hull; its size is the address of an array of vertices, and the first and the
+            number of those that are its own.
+        second: The plane.
+    """
+    axes = [axis(first, k) for k in range(3)]
+
+    def in_hull(vector: Vec3) -> Vec3:
+        x, y, z = (dot(own, vector) for own in axes)
+        return x, y, z
+
+    along, across, up = (in_hull(axis(second, k)) for k in range(3))
+    down = scale(up, -1.0)
+    directions = [down] * HULL_POINTS
+    for k in range(TILTED):
+        angle = FIRST_ANGLE + 2.0 * math.pi * k / TILTED
+        tilt = add(scale(along, TILT * math.cos(angle)), scale(across, TILT * math.sin(angle)))
+        directions[k] = add(down, tilt)
+    found: list[ContactGeometry] = []
+    rows: list[Scalar] = []
+    for x, y, z, row in farthest_rows(first.size, directions):
+        contact = face_contact(to_world(first, (x, y, z)), 0.0, second.position, axis(second, 2))
+        gap = contact.gap
+        for known in rows:
+            gap = where((known - row) * (known - row) < 0.25, NO_CONTACT, gap)
+        rows.append(row)
+        found.append(contact._replace(gap=gap))
+    return tuple(found)
