@@ -1,10 +1,11 @@
 """The contact problems of one time step, each by itself: what derivatives need.
 
-Compression has no least impulse. Where restitution returns part of it, decompression solves again
-with (1 + e) times the compression impulse as the least one. Impulses act on the mean velocity of
-the step with the share of the step over which they last: these moments obey the laws of contact
-themselves where something lands (`contact_step`). What gaps this leaves is removed by a last
-problem without friction, in which contacts that are held closed may pull.
+Compression has no least impulse. The part of it that belongs to a collision is known, or found by
+a problem of the speeds of approach alone. Where restitution returns part of it, decompression
+solves again with (1 + e) times the impulse of the collision as the least one. Impulses act on the
+mean velocity of the step with the share of the step over which they last: these moments obey the
+laws of contact themselves where something lands (`contact_step`). What gaps this leaves is removed
+by a last problem without friction, in which contacts that are held closed may pull.
 
 Gaps that are closed to rounding need no such problem, but its derivative: a contact that is held
 stays closed when the state changes, not where it is.
@@ -188,7 +189,7 @@ def contact_phases(
     none: list[Scalar] = [0.0] * count
     first = solved(b, mu, none, start)
     compression = Solution(list(b), list(mu), none, *first[:3])
-    jumps = [part * first[0][3 * k + 2] for k, part in enumerate(approach)]
+    jumps = _jumps(solved, compression, approach, first[0])
     returned, returns, least, (p, y, alpha, told) = jumps, False, none, first
     if restitution is not None:
         returned = [(1.0 + e) * jump for e, jump in zip(restitution, jumps, strict=True)]
@@ -235,6 +236,36 @@ def contact_phases(
     return ContactPhases(
         compression, final, returns, returned, sudden, lasting, lands, moments, closing, z, told
     )
+
+
+def _jumps(
+    solved: Callable[..., list[list[Scalar]]],
+    compression: Solution,
+    approach: Sequence[Scalar],
+    p: Sequence[Scalar],
+) -> list[Scalar]:
+    """Return what the collision takes of each normal impulse p; see `contact_step`."""
+    coasts = [part >= 1.0 for part in approach]
+    normal = list(p[2::3])
+    coupled = _largest([np.where(one, x, 0.0) for one, x in zip(coasts, normal, strict=True)]) > 0.0
+    coupled = coupled & (
+        _largest([np.where(one, 0.0, x) for one, x in zip(coasts, normal, strict=True)]) > 0.0
+    )
+    b = list(compression.b)
+    for k, part in enumerate(approach):
+        bound = b[3 * k + 2]
+        b[3 * k + 2] = np.where(bound < 0.0, part * bound, bound)
+    local = [part * x for part, x in zip(approach, normal, strict=True)]
+
+    def collision() -> list[Scalar]:
+        found = solved(b, compression.mu, compression.least, list(p))[0][2::3]
+        return [
+            np.where(one, np.minimum(x, whole), part)
+            for one, x, whole, part in zip(coasts, found, normal, local, strict=True)
+        ]
+
+    jumps: list[Scalar] = where_needed(coupled, collision, local)
+    return jumps
 
 
 def _moments(

@@ -8,9 +8,13 @@ Symbols, beside those of `friction.py`:
     m           moments: impulses, each times the share of the step over which it acts
     z           A^T m: what contacts change at the mean velocity of the step
 
-Four contact problems share their matrix, and most steps need the first only. Compression has no
-least impulse. Where e returns part of it, decompression solves again with (1 + e) times the
-compression impulse as the least one.
+Five contact problems share their matrix, and most steps need the first only. Compression has no
+least impulse. Of a contact that closes, `approach` times its impulse belongs to the collision. An
+approach of 1 says that nothing accelerates its bodies relative to each other: what holds them
+together after the collision is then due to other contacts, as where a body lands on another one
+that lies on the ground. Where others push that do not land, a second problem has the speeds of
+approach alone, and finds what the collision takes. Where e returns part of it, decompression solves
+again with (1 + e) times the impulse of the collision as the least one.
 
 A contact alone has m = w p, where w follows from the instant at which its gap closes. Where
 contacts with different w hold each other, this would not do: what lands on a light body that lies
@@ -22,7 +26,7 @@ contact itself: gaps at the end of the step are not negative, and closed where m
 are at least w p: it may be left open.
 
 The gaps at the end of the step follow from z; what they leave open or penetrating beyond
-`GAP_TOLERANCE` is removed by a fourth problem without friction, in which contacts that are held
+`GAP_TOLERANCE` is removed by a last problem without friction, in which contacts that are held
 closed may pull; those that land may not.
 """
 
@@ -72,7 +76,7 @@ MOMENT_TOLERANCE = 100.0
 """Residual at which moments end, relative to that of impulses: what they miss moves bodies once, by
 the length of the step times what the same residual of impulses would leave as velocity."""
 
-CARRIED_SPEED = 0.5
+CARRIED_SPEED = 0.1
 """Slip of a contact by impulses that are weighted one by one, relative to the largest speed of
 contacts without impulses, above which moments are solved for. Up to it, what weights are off by is
 of the order of the step: no more than bodies move in it anyway."""
@@ -85,8 +89,8 @@ CONVEX_DERIVATIVE = (
 )
 """What asking for derivatives of the convex law raises."""
 
-COMPRESSION, DECOMPRESSION, MOMENTS, GAPS = 0.0, 1.0, 2.0, 3.0
-"""The four problems."""
+COMPRESSION, COLLISION, DECOMPRESSION, MOMENTS, GAPS = 0.0, 1.0, 2.0, 3.0, 4.0
+"""The five problems."""
 
 
 class ContactStep(Primitive):
@@ -130,7 +134,7 @@ class ContactStep(Primitive):
         """Solve the problems that each case needs, in order."""
         steps = _Phases(self, m, given, found)
         m_zero, half = m.constant(0.0), m.constant(0.5)
-        for _ in m.iterate(4, lambda: m.less(half, steps.pending.load(m, 0))):
+        for _ in m.iterate(5, lambda: m.less(half, steps.pending.load(m, 0))):
             active = m.less(half, steps.pending.load(m, 0))
             phase = steps.phase.load(m, 0)
             begin, end = (m.constant(MOMENTS + x) for x in (-0.5, 0.5))
@@ -144,8 +148,9 @@ class ContactStep(Primitive):
             tolerance = m.choose(collides, steps.tolerance, steps.moment_tolerance)
             steps.solver.solve(active, m.choose(last, m_zero, tolerance), enough)
             over = m.both(active, last)
-            first = m.less(phase, half)
-            steps.decompress(m.both(active, first))
+            first = m.both(active, m.less(phase, half))
+            second = m.both(active, m.less(phase, m.constant(COLLISION + 0.5)))
+            steps.collide(first, second)
             steps.finish_gaps(over)
             turned = m.less(m.load(steps.returned, 0), half)
             done = m.both(m.both(active, collides), turned)
@@ -156,7 +161,7 @@ class ContactStep(Primitive):
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
     ) -> list[int]:
-        """Return the tangents of the results, by the rules of the four problems."""
+        """Return the tangents of the results, by the rules of the problems."""
         self._refuse_convex()
         found: list[int] = self._separate.tangent(
             graph, self._solved(args, results), results, tangents
@@ -166,7 +171,7 @@ class ContactStep(Primitive):
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
-        """Return the adjoints of the arguments, by the rules of the four problems."""
+        """Return the adjoints of the arguments, by the rules of the problems."""
         self._refuse_convex()
         found: list[int] = self._separate.adjoint(
             graph, self._solved(args, results), results, adjoints
@@ -185,7 +190,7 @@ class ContactStep(Primitive):
 
     @functools.cached_property
     def _separate(self) -> Any:
-        """The four problems as a function of calls that have derivative rules."""
+        """The problems as a function of calls that have derivative rules."""
         from tiburon.trace.regions import FunctionRegion, trace_body
 
         graph, (inputs,), found = trace_body(None, (self.argument_count,), self._one_by_one)
@@ -247,6 +252,8 @@ class _Phases:
         )
         self.jumps, self.weight, self.held = (Row(m.memory(count)) for _ in range(3))
         self.returned = m.memory(1)
+        self._kept = [Row(m.memory(k)) for k in (n, size, count, 1, 1, 1)]
+        self._bounds, self._coasts, self._rests = (Row(m.memory(k)) for k in (count, 1, 1))
         self.pending, self.phase, self.error, self.lands, self._ready = (
             Row(m.memory(1)) for _ in range(5)
         )
@@ -270,27 +277,100 @@ class _Phases:
         """Store a value in the cases where a condition holds."""
         row.store(self.m, place, self.m.choose(condition, value, row.load(self.m, place)))
 
-    def decompress(self, first: Truth) -> None:
-        """Note the impulses that removed speeds of approach; ask for what restitution returns."""
-        m, zero = self.m, self.m.constant(0.0)
+    def collide(self, first: Truth, collides: Truth) -> None:
+        """Note what the collision takes of the impulses; ask for what restitution returns.
+
+        Args:
+            first: The cases whose compression has been solved.
+            collides: Those and the cases whose collision has been solved.
+        """
+        m, problem = self.m, self.problem
+        zero, one, half = m.constant(0.0), m.constant(1.0), m.constant(0.5)
         m.store(self.returned, 0, zero)
+        for row in (self._coasts, self._rests):
+            row.store(m, 0, zero)
         for k in m.loop(0, self.count):
-            jump = m.mul(self.approach.load(m, k), self.problem.p.load(m, k * 3 + 2))
+            approach, normal = self.approach.load(m, k), problem.p.load(m, k * 3 + 2)
+            jump = m.mul(approach, normal)
             self._set(self.jumps, k, first, jump)
-            self._set(self.lands, 0, first, larger(m, self.lands.load(m, 0), jump))
-            extra = m.choose(first, m.mul(self.restitution.load(m, k), jump), zero)
+            coasts = m.less_equal(one, approach)
+            for row, part in (
+                (self._coasts, m.choose(coasts, normal, zero)),
+                (self._rests, m.choose(coasts, zero, normal)),
+            ):
+                row.store(m, 0, larger(m, row.load(m, 0), part))
+        coupled = m.both(
+            m.less(zero, self._coasts.load(m, 0)), m.less(zero, self._rests.load(m, 0))
+        )
+        coupled = m.both(first, coupled)
+        # those that are posed now, and those that were before
+        posed = m.choose(coupled, one, zero)
+        solved = m.less(m.choose(first, one, zero), m.choose(collides, one, zero))
+        for _ in m.iterate(1, lambda: coupled):
+            self._pose_collision(coupled)
+        for _ in m.iterate(1, lambda: solved):
+            self._finish_collision(solved)
+        collides = m.both(collides, m.less(posed, half))
+        for k in m.loop(0, self.count):
+            jump = m.choose(collides, self.jumps.load(m, k), zero)
+            self.lands.store(m, 0, larger(m, self.lands.load(m, 0), jump))
+            extra = m.mul(self.restitution.load(m, k), jump)
             m.store(self.returned, 0, larger(m, m.load(self.returned, 0), extra))
         again = m.less(zero, m.load(self.returned, 0))
-        m.store(self.returned, 0, m.choose(again, m.constant(1.0), zero))
         for _ in m.iterate(1, lambda: again):
             for k in m.loop(0, self.count):
                 jump = self.jumps.load(m, k)
                 extra = m.mul(self.restitution.load(m, k), jump)
                 least = m.choose(m.less(zero, extra), m.add(jump, extra), zero)
-                self._set(self.problem.least, k, again, least)
+                self._set(problem.least, k, again, least)
             self._set(self.phase, 0, again, m.constant(DECOMPRESSION))
-            # sweeps of both problems count
-            self._set(self.told[1], 0, again, self.outcome.sweeps.load(m, 0))
+            # sweeps of all problems count
+            self._count_sweeps(again)
+        m.store(self.returned, 0, m.choose(again, one, posed))
+
+    def _count_sweeps(self, solved: Truth) -> None:
+        """Add the sweeps of the last problem to those of the step."""
+        m, sweeps = self.m, self.told[1]
+        total = m.add(sweeps.load(m, 0), self.outcome.sweeps.load(m, 0))
+        self._set(sweeps, 0, solved, total)
+
+    @property
+    def _compression(self) -> list[tuple[Row, Row, int]]:
+        """What compression found, where it is kept during the collision, and its length."""
+        count, problem = self.count, self.problem
+        sizes = (3 * count, self.size, count, 1, 1, 1)
+        found = (problem.p, problem.y, problem.alpha, *self.outcome)
+        return list(zip(found, self._kept, sizes, strict=True))
+
+    def _pose_collision(self, coupled: Truth) -> None:
+        """Pose the problem of the speeds of approach alone, and keep what compression found."""
+        m, problem, zero = self.m, self.problem, self.m.constant(0.0)
+        for found, kept, size in self._compression:
+            for i in m.loop(0, size):
+                self._set(kept, i, coupled, found.load(m, i))
+        for k in m.loop(0, self.count):
+            bound = problem.b.load(m, k * 3 + 2)
+            self._set(self._bounds, k, coupled, bound)
+            speed = m.mul(self.approach.load(m, k), bound)
+            self._set(problem.b, k * 3 + 2, coupled, m.choose(m.less(bound, zero), speed, bound))
+        self._set(self.phase, 0, coupled, m.constant(COLLISION))
+
+    def _finish_collision(self, solved: Truth) -> None:
+        """Note what the collision takes of impulses, and go back to these."""
+        m, problem, one = self.m, self.problem, self.m.constant(1.0)
+        self._count_sweeps(solved)
+        impulses = self._kept[0]
+        for k in m.loop(0, self.count):
+            n = k * 3 + 2
+            jump, normal = problem.p.load(m, n), impulses.load(m, n)
+            jump = m.choose(m.less(jump, normal), jump, normal)
+            coasts = m.both(solved, m.less_equal(one, self.approach.load(m, k)))
+            self._set(self.jumps, k, coasts, jump)
+            self._set(problem.b, n, solved, self._bounds.load(m, k))
+        for found, kept, size in self._compression:
+            for i in m.loop(0, size):
+                self._set(found, i, solved, kept.load(m, i))
+        self._set(self.phase, 0, solved, m.constant(COMPRESSION))
 
     def finish_gaps(self, over: Truth) -> None:
         """Add the motion that removes remaining penetration."""
@@ -308,10 +388,9 @@ class _Phases:
         for i in m.loop(0, self.size):
             self._set(self.y, i, done, problem.y.load(m, i))
             self._set(self.z, i, done, zero)
-        residual, sweeps, worst = self.told
+        residual, _, worst = self.told
         self._set(residual, 0, done, self.outcome.residual.load(m, 0))
-        total = m.add(sweeps.load(m, 0), self.outcome.sweeps.load(m, 0))
-        self._set(sweeps, 0, done, total)
+        self._count_sweeps(done)
         self._set(worst, 0, done, self.outcome.worst.load(m, 0))
         self._done.store(m, 0, m.choose(done, one, zero))
         self._push_timed()
@@ -378,13 +457,12 @@ class _Phases:
         for _ in m.iterate(1, lambda: solved):
             for i in m.loop(0, self.size):
                 self._set(self.z, i, solved, problem.y.load(m, i))
-            residual, sweeps, worst = self.told
+            residual, _, worst = self.told
             found = m.mul(m.constant(1.0 / MOMENT_TOLERANCE), self.outcome.residual.load(m, 0))
             misses = m.both(solved, m.less(residual.load(m, 0), found))
             self._set(residual, 0, misses, found)
             self._set(worst, 0, misses, self.outcome.worst.load(m, 0))
-            total = m.add(sweeps.load(m, 0), self.outcome.sweeps.load(m, 0))
-            self._set(sweeps, 0, solved, total)
+            self._count_sweeps(solved)
         ready = m.less(half, self._ready.load(m, 0))
         for _ in m.iterate(1, lambda: ready):
             zero = m.constant(0.0)
