@@ -10,13 +10,13 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from tiburon.trace.primitives.primitive import Lookup, Machine, Memory
+from tiburon.trace.primitives.primitive import ConstantPrimitive, Machine, Memory
 
 MAX_POINTS = 65536
 """Points of a range at most."""
 
 
-class FarthestRows(Lookup):
+class FarthestRows(ConstantPrimitive):
     """Find the points that are farthest out.
 
     From the address of an array of rows (x, y, z), the first row and the number of rows of a
