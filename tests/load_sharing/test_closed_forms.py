@@ -249,7 +249,7 @@ def interpreted(monkeypatch):
     """Trace everything anew and compile nothing: formulas are tested here, not their code."""
     monkeypatch.setenv("TIBURON_CACHE_DIR", "off")
     monkeypatch.setenv("TIBURON_ENGINE", "interpreter")
-    known = (functions._SHARE, functions._MATRICES)
+    known = (functions._share, functions._matrices)
     kept = [dict(function.kernels) for function in known]
     for function in known:
         function.kernels.clear()

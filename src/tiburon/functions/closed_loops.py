@@ -18,7 +18,7 @@ from tiburon.functions.keywords import (
     DynamicsCall,
     ModelCall,
 )
-from tiburon.functions.library import INERTIA, LibraryFunction, front_door
+from tiburon.functions.library import INERTIA, front_door, library_function
 from tiburon.model import JointCoupling, Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -156,6 +156,7 @@ def _need_loops(model: Model, function: str) -> None:
         )
 
 
+@library_function("loop_dynamics", ("q", "v", "tau"), make=LoopDynamics, keywords=DYNAMICS_CALL)
 def _motion(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     from tiburon.loops.constraints import constraints
     from tiburon.loops.methods import constrained_motion, residual
@@ -176,12 +177,14 @@ def _motion(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     }
 
 
+@library_function("constraint_residual", ("q",), parameters=(), keywords=MODEL_CALL)
 def _residual(setting: Setting, q: Scalars) -> Any:
     from tiburon.loops.constraints import constraints
 
     return as_traced(list(constraints(setting.model, setting.plan, q).value))
 
 
+@library_function("loop_jacobian", ("q",), parameters=(), keywords=MODEL_CALL)
 def _jacobian(setting: Setting, q: Scalars) -> Any:
     from tiburon.loops.constraints import constraints
 
@@ -189,6 +192,13 @@ def _jacobian(setting: Setting, q: Scalars) -> Any:
     return as_traced([row.get(i, 0.0) for row in rows for i in range(n)]).reshape(len(rows), n)
 
 
+@library_function(
+    "project_configuration",
+    ("q",),
+    make=ProjectedConfiguration,
+    parameters=(INERTIA,),
+    keywords=MODEL_CALL,
+)
 def _configuration(setting: Setting, q: Scalars) -> Any:
     from tiburon.loops.projection import projected_configuration
 
@@ -200,6 +210,7 @@ def _configuration(setting: Setting, q: Scalars) -> Any:
     }
 
 
+@library_function("project_velocity", ("q", "v"), parameters=(INERTIA,), keywords=MODEL_CALL)
 def _velocity(setting: Setting, q: Scalars, v: Scalars) -> Any:
     from tiburon.loops.projection import projected_velocity
 
@@ -207,6 +218,9 @@ def _velocity(setting: Setting, q: Scalars, v: Scalars) -> Any:
     return as_traced(list(projected_velocity(setting.model, setting.plan, q, v, hold=hold)))
 
 
+@library_function(
+    "project_acceleration", ("q", "v", "vd"), parameters=(INERTIA,), keywords=MODEL_CALL
+)
 def _acceleration(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     from tiburon.loops.projection import projected_acceleration
 
@@ -214,6 +228,9 @@ def _acceleration(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     return as_traced(list(projected_acceleration(setting.model, setting.plan, q, v, vd, hold=hold)))
 
 
+@library_function(
+    "loop_inverse_dynamics", ("q", "v", "vd"), make=LoopForces, keywords=DYNAMICS_CALL
+)
 def _forces(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     from tiburon.loops.inverse import actuated_forces, denoc_actuated_forces
 
@@ -226,57 +243,21 @@ def _forces(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     return {"tau": as_traced(found.tau), "constraint_force": as_traced(found.multipliers)}
 
 
+@library_function("loop_reactions", ("q", "v", "tau"), make=LoopReactions, keywords=DYNAMICS_CALL)
 def _reactions(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     from tiburon.loops.reactions import constrained_reactions
 
     return constrained_reactions(setting, q, v, tau)
 
 
+@library_function("tracking_forces", ("q", "v", "vd"), keywords=DYNAMICS_CALL)
 def _tracking(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     from tiburon.loops.inverse import tracking_joint_forces
 
     return as_traced(tracking_joint_forces(setting, q, v, vd))
 
 
-_MOTION: LibraryFunction[LoopDynamics] = LibraryFunction(
-    "loop_dynamics", ("q", "v", "tau"), _motion, make=LoopDynamics, keywords=DYNAMICS_CALL
-)
-_RESIDUAL: LibraryFunction[Array] = LibraryFunction(
-    "constraint_residual", ("q",), _residual, parameters=(), keywords=MODEL_CALL
-)
-_JACOBIAN: LibraryFunction[Array] = LibraryFunction(
-    "loop_jacobian", ("q",), _jacobian, parameters=(), keywords=MODEL_CALL
-)
-_CONFIGURATION: LibraryFunction[ProjectedConfiguration] = LibraryFunction(
-    "project_configuration",
-    ("q",),
-    _configuration,
-    make=ProjectedConfiguration,
-    parameters=(INERTIA,),
-    keywords=MODEL_CALL,
-)
-_VELOCITY: LibraryFunction[Array] = LibraryFunction(
-    "project_velocity", ("q", "v"), _velocity, parameters=(INERTIA,), keywords=MODEL_CALL
-)
-_ACCELERATION: LibraryFunction[Array] = LibraryFunction(
-    "project_acceleration",
-    ("q", "v", "vd"),
-    _acceleration,
-    parameters=(INERTIA,),
-    keywords=MODEL_CALL,
-)
-_FORCES: LibraryFunction[LoopForces] = LibraryFunction(
-    "loop_inverse_dynamics", ("q", "v", "vd"), _forces, make=LoopForces, keywords=DYNAMICS_CALL
-)
-_REACTIONS: LibraryFunction[LoopReactions] = LibraryFunction(
-    "loop_reactions", ("q", "v", "tau"), _reactions, make=LoopReactions, keywords=DYNAMICS_CALL
-)
-_TRACKING: LibraryFunction[Array] = LibraryFunction(
-    "tracking_forces", ("q", "v", "vd"), _tracking, keywords=DYNAMICS_CALL
-)
-
-
-@front_door(_MOTION)
+@front_door(_motion)
 def loop_dynamics(
     model: Model,
     q: ArrayLike,
@@ -320,10 +301,10 @@ def loop_dynamics(
                 "redundant_forces without method='star'", ("shortest",), redundant_forces
             )
         options = (*options, ("redundant_forces", redundant_forces))
-    return _MOTION.request(model, (q, v, tau), conditions, options, make=_answered(model))
+    return _motion.request(model, (q, v, tau), conditions, options, make=_answered(model))
 
 
-@front_door(_RESIDUAL)
+@front_door(_residual)
 def constraint_residual(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> Array:
     """Compute the constraint residual of all loops, one value per constraint [m or rad].
 
@@ -337,10 +318,10 @@ def constraint_residual(model: Model, q: ArrayLike, **options: Unpack[ModelCall]
         ``abs(tb.constraint_residual(linkage, linkage.poses["home"])).max()``
     """
     _need_loops(model, "constraint_residual")
-    return _RESIDUAL.request(model, (q,), options)
+    return _residual.request(model, (q,), options)
 
 
-@front_door(_JACOBIAN)
+@front_door(_jacobian)
 def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> Array:
     """Compute the Jacobian of all loops: the rates of `constraint_residual` are J v.
 
@@ -351,10 +332,10 @@ def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> A
         Shape (..., constraints, nv); transposed, it maps constraint forces to joint forces.
     """
     _need_loops(model, "loop_jacobian")
-    return _JACOBIAN.request(model, (q,), options)
+    return _jacobian.request(model, (q,), options)
 
 
-@front_door(_CONFIGURATION)
+@front_door(_configuration)
 def project_configuration(
     model: Model, q: ArrayLike, **options: Unpack[ModelCall]
 ) -> ProjectedConfiguration:
@@ -368,10 +349,10 @@ def project_configuration(
         loops that stay open raise no error, see `residual`. For rough guesses take `assemble`.
     """
     _need_loops(model, "project_configuration")
-    return _CONFIGURATION.request(model, (q,), options)
+    return _configuration.request(model, (q,), options)
 
 
-@front_door(_VELOCITY)
+@front_door(_velocity)
 def project_velocity(
     model: Model,
     q: ArrayLike,
@@ -397,10 +378,10 @@ def project_velocity(
         ``tb.project_velocity(stewart, q, v, hold=stewart.actuated_joint_names)``
     """
     _need_loops(model, "project_velocity")
-    return _VELOCITY.request(model, (q, v), options, _held(model, hold))
+    return _velocity.request(model, (q, v), options, _held(model, hold))
 
 
-@front_door(_ACCELERATION)
+@front_door(_acceleration)
 def project_acceleration(
     model: Model,
     q: ArrayLike,
@@ -428,7 +409,7 @@ def project_acceleration(
         ``tb.project_acceleration(stewart, q, v, vd, hold=stewart.actuated_joint_names)``
     """
     _need_loops(model, "project_acceleration")
-    return _ACCELERATION.request(model, (q, v, vd), options, _held(model, hold))
+    return _acceleration.request(model, (q, v, vd), options, _held(model, hold))
 
 
 def _held(model: Model, hold: str | Iterable[str]) -> tuple[tuple[str, Any], ...]:
@@ -438,7 +419,7 @@ def _held(model: Model, hold: str | Iterable[str]) -> tuple[tuple[str, Any], ...
     return (("hold", held),) if held else ()
 
 
-@front_door(_FORCES)
+@front_door(_forces)
 def loop_inverse_dynamics(
     model: Model,
     q: ArrayLike,
@@ -493,7 +474,7 @@ def loop_inverse_dynamics(
         options = (*options, ("method", method), ("shares", _leg_shares(model, shares)))
     elif shares is not None:
         raise OptionError("shares without method='denoc'", ("None",), shares)
-    return _FORCES.request(model, (q, v, vd), conditions, options)
+    return _forces.request(model, (q, v, vd), conditions, options)
 
 
 def _leg_shares(model: Model, shares: object) -> tuple[float, ...] | None:
@@ -520,7 +501,7 @@ def _leg_shares(model: Model, shares: object) -> tuple[float, ...] | None:
     return tuple(found)
 
 
-@front_door(_REACTIONS)
+@front_door(_reactions)
 def loop_reactions(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> LoopReactions:
@@ -544,7 +525,7 @@ def loop_reactions(
             f"model {model.name!r}: loop_reactions is for robots with joints that close loops, got "
             "none; take joint_reactions"
         )
-    return _REACTIONS.request(model, (q, v, tau), conditions)
+    return _reactions.request(model, (q, v, tau), conditions)
 
 
 def tracking_forces(
@@ -572,4 +553,4 @@ def tracking_forces(
         Joint force [N or N m], shape (..., nv), zero at joints that are not driven.
     """
     options = (("joints", joints), ("actuators", actuators))
-    return _TRACKING.call(model, (q, v, desired), conditions, options)
+    return _tracking.call(model, (q, v, desired), conditions, options)

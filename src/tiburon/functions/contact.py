@@ -25,7 +25,14 @@ from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
 from tiburon.functions.contact_parameters import surfaces_by_name
 from tiburon.functions.keywords import MODEL_CALL, WORLD_CALL
-from tiburon.functions.library import GEOMETRY, INERTIA, LibraryFunction, check_places, inputs_of
+from tiburon.functions.library import (
+    GEOMETRY,
+    INERTIA,
+    LibraryFunction,
+    check_places,
+    inputs_of,
+    library_function,
+)
 from tiburon.functions.parameters import (
     CaseRows,
     dynamics_parameters,
@@ -136,6 +143,7 @@ def _inputs(*names: str) -> Any:
     return inputs
 
 
+@library_function("contact_geometry", _inputs("q"), parameters=(), keywords=MODEL_CALL)
 def _geometry(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
     from tiburon.contact.rows import contact_geometry
 
@@ -151,6 +159,7 @@ def _arrays(found: Sequence[ContactGeometry]) -> dict[str, Any]:
     }
 
 
+@library_function("contact_motion", _inputs("q", "v"), parameters=(), keywords=MODEL_CALL)
 def _motion(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
     from tiburon.contact.rows import contact_geometry, relative_velocities
 
@@ -175,6 +184,7 @@ def _normals(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
     }
 
 
+@library_function("contact_approach", _inputs("q", "v"), parameters=(INERTIA,), keywords=WORLD_CALL)
 def _approach(
     setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar]
 ) -> Any:
@@ -187,6 +197,7 @@ def _approach(
     return {"gap": found["gap"], "speed": speed, "rows": found["rows"]}
 
 
+@library_function("contact_lift", _inputs("q"), parameters=(INERTIA,), keywords=MODEL_CALL)
 def _lift(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
     from tiburon.contact.impact import lifting
 
@@ -194,6 +205,13 @@ def _lift(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
     return as_traced(list(found))
 
 
+def _impact_inputs(model: Model, options: Options) -> list[Input]:
+    *arrays, surfaces = _inputs("q", "v")(model, options)
+    points = sum(candidate.point_count for candidate in dict(options)["candidates"])
+    return [*arrays, Input("restitution", (points,)), surfaces]
+
+
+@library_function("contact_impact", _impact_inputs, parameters=(INERTIA,), keywords=WORLD_CALL)
 def _collide(
     setting: Setting,
     q: Sequence[Scalar],
@@ -209,29 +227,8 @@ def _collide(
     )
 
 
-def _impact_inputs(model: Model, options: Options) -> list[Input]:
-    *arrays, surfaces = _inputs("q", "v")(model, options)
-    points = sum(candidate.point_count for candidate in dict(options)["candidates"])
-    return [*arrays, Input("restitution", (points,)), surfaces]
-
-
-_GEOMETRY: LibraryFunction[Any] = LibraryFunction(
-    "contact_geometry", _inputs("q"), _geometry, parameters=(), keywords=MODEL_CALL
-)
-_MOTION: LibraryFunction[Any] = LibraryFunction(
-    "contact_motion", _inputs("q", "v"), _motion, parameters=(), keywords=MODEL_CALL
-)
 _NORMALS: LibraryFunction[Any] = LibraryFunction(
     "contact_normals", _inputs("q"), _normals, parameters=(INERTIA,), keywords=frozenset()
-)
-_APPROACH: LibraryFunction[Any] = LibraryFunction(
-    "contact_approach", _inputs("q", "v"), _approach, parameters=(INERTIA,), keywords=WORLD_CALL
-)
-_LIFT: LibraryFunction[Any] = LibraryFunction(
-    "contact_lift", _inputs("q"), _lift, parameters=(INERTIA,), keywords=MODEL_CALL
-)
-_COLLIDE: LibraryFunction[Any] = LibraryFunction(
-    "contact_impact", _impact_inputs, _collide, parameters=(INERTIA,), keywords=WORLD_CALL
 )
 
 
@@ -388,7 +385,7 @@ def contacts_among(
         time: When [s], shape (...).
         geometry: Placements that replace those of the robot.
     """
-    function, arrays = (_GEOMETRY, (q,)) if v is None else (_MOTION, (q, v))
+    function, arrays = (_geometry, (q,)) if v is None else (_motion, (q, v))
     found = _called(function, model, candidates, *arrays, time=time, geometry=geometry)
     return Contacts(_names(candidates), *found)
 
@@ -471,7 +468,7 @@ def lift_out(
     for _ in range(MOST_LIFTS):
         if np.all(contacts_among(model, candidates, found, time=time).gap >= -1e-12):
             return found
-        step = np.asarray(_called(_LIFT, model, candidates, found, time=time))
+        step = np.asarray(_called(_lift, model, candidates, found, time=time))
         found = np.asarray(model.integrate(found, step))
         if model.loops:
             found = _closed(model, found, time)
@@ -619,7 +616,7 @@ class _Collision(NamedTuple):
             where["parameters"] = self.others
         if self.time is not None:
             where["time"] = self.time
-        found = _COLLIDE.call(self.model, arrays, where, self.options(self.candidates))
+        found = _collide.call(self.model, arrays, where, self.options(self.candidates))
         return {name: np.array(x) for name, x in zip(_COLLISION, found, strict=True)}
 
     def unsolved(self, q: ArrayLike, v: ArrayLike, given: Array) -> dict[str, Array]:
@@ -718,7 +715,7 @@ class _Collision(NamedTuple):
         ):
             model, around, numbers = self._of_case(case, parts["residual"].shape)
             with at_time(time):
-                found = _APPROACH.run(model, around, options, position, velocity, numbers)
+                found = _approach.run(model, around, options, position, velocity, numbers)
             gap, speed, rows = (np.asarray(found[name], dtype=np.float64) for name in found)
             # contacts that separate take no part
             closed = np.flatnonzero((gap <= TOUCHING_GAP) & (speed <= AT_REST))
@@ -747,7 +744,7 @@ class _Collision(NamedTuple):
         numbers: list[float] = []
         at = 0
         form = self.options(self.candidates)[:1]
-        gap = np.asarray(_GEOMETRY.run(model, None, form, q, every)["gap"], dtype=np.float64)
+        gap = np.asarray(_geometry.run(model, None, form, q, every)["gap"], dtype=np.float64)
         chosen: list[Candidate] = []
         points: list[int] = []
         start = 0
@@ -767,7 +764,7 @@ class _Collision(NamedTuple):
             # handles of tables: heights of uneven ground, vertices of hulls
             numbers += every[at:].tolist()
         options = self.options(chosen)
-        found = _COLLIDE.run(model, around, options, q, v, given[points], np.array(numbers))
+        found = _collide.run(model, around, options, q, v, given[points], np.array(numbers))
         if not found["residual"] < parts["residual"][case]:
             return
         parts["impulses"][case] = 0.0

@@ -37,7 +37,7 @@ from tiburon.functions.keywords import (
     takes_conditions,
     unexpected_keyword,
 )
-from tiburon.functions.library import LibraryFunction, check_places, inputs_of
+from tiburon.functions.library import check_places, inputs_of, library_function
 from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
@@ -105,6 +105,7 @@ def _inputs(model: Model, options: Options) -> list[Input]:
     return [*inputs_of("q", "v", "tau")(model, options), Input("surfaces", (count,))]
 
 
+@library_function("contact_problem", _inputs, keywords=DYNAMICS_CALL)
 def _problem(
     setting: Setting,
     q: Sequence[Scalar],
@@ -165,11 +166,6 @@ def _problem(
         "guess": as_traced([x / GUESS_STEP for x in guess.p]).reshape(count, 3),
         "slips": as_traced(slips),
     }
-
-
-_PROBLEM: LibraryFunction[Any] = LibraryFunction(
-    "contact_problem", _inputs, _problem, keywords=DYNAMICS_CALL
-)
 
 
 @public
@@ -244,7 +240,7 @@ def contact_dynamics(
     options = (("candidates", form),)
     gap, axes, velocity, free, terms, rows, columns, friction, vd, guess, slips = (
         np.asarray(x)
-        for x in _PROBLEM.call(model, (q, v, tau, numbers), conditions, options)  # type: ignore[arg-type]
+        for x in _problem.call(model, (q, v, tau, numbers), conditions, options)  # type: ignore[arg-type]
     )
     names = tuple(name for candidate in candidates for name in candidate.point_names)
     _check_motion(names, gap, velocity[..., 2])

@@ -10,7 +10,7 @@ from tiburon.algorithms.setting import Setting
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
-from tiburon.functions.library import LibraryFunction, front_door
+from tiburon.functions.library import front_door, library_function
 from tiburon.model import Model
 from tiburon.record import named_line
 from tiburon.spatial import Scalar
@@ -94,6 +94,12 @@ def acceleration_derivatives(
     return tree_acceleration_derivatives(setting, q, v, tau)
 
 
+@library_function(
+    "inverse_dynamics_derivatives",
+    ("q", "v", "vd"),
+    make=InverseDynamicsDerivatives,
+    keywords=DYNAMICS_CALL,
+)
 def _inverse(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     if setting.model.loops:
         from tiburon.loops.derivatives import actuated_derivatives
@@ -105,11 +111,20 @@ def _inverse(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     return force_derivatives(setting, q, v, vd)
 
 
+@library_function(
+    "forward_dynamics_derivatives",
+    ("q", "v", "tau"),
+    make=ForwardDynamicsDerivatives,
+    keywords=DYNAMICS_CALL,
+)
 def _forward(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     vd, by_q, by_v, by_tau = acceleration_derivatives(setting, q, v, tau)
     return {"vd": as_traced(list(vd)), "by_q": by_q, "by_v": by_v, "by_tau": by_tau}
 
 
+@library_function(
+    "inertia_derivatives", ("q", "v", "tau"), make=InertiaDerivatives, keywords=DYNAMICS_CALL
+)
 def _by_inertia(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     if setting.model.loops:
         from tiburon.loops.derivatives import constrained_derivatives_by_inertia
@@ -120,30 +135,7 @@ def _by_inertia(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     return derivatives_by_inertia(setting, q, v, tau)
 
 
-_INVERSE: LibraryFunction[InverseDynamicsDerivatives] = LibraryFunction(
-    "inverse_dynamics_derivatives",
-    ("q", "v", "vd"),
-    _inverse,
-    make=InverseDynamicsDerivatives,
-    keywords=DYNAMICS_CALL,
-)
-_FORWARD: LibraryFunction[ForwardDynamicsDerivatives] = LibraryFunction(
-    "forward_dynamics_derivatives",
-    ("q", "v", "tau"),
-    _forward,
-    make=ForwardDynamicsDerivatives,
-    keywords=DYNAMICS_CALL,
-)
-_INERTIA: LibraryFunction[InertiaDerivatives] = LibraryFunction(
-    "inertia_derivatives",
-    ("q", "v", "tau"),
-    _by_inertia,
-    make=InertiaDerivatives,
-    keywords=DYNAMICS_CALL,
-)
-
-
-@front_door(_INVERSE)
+@front_door(_inverse)
 def inverse_dynamics_derivatives(
     model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> InverseDynamicsDerivatives:
@@ -160,10 +152,10 @@ def inverse_dynamics_derivatives(
     Returns:
         Joint force, and its derivatives by q, v and vd.
     """
-    return _INVERSE.request(model, (q, v, vd), conditions)
+    return _inverse.request(model, (q, v, vd), conditions)
 
 
-@front_door(_FORWARD)
+@front_door(_forward)
 def forward_dynamics_derivatives(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> ForwardDynamicsDerivatives:
@@ -183,10 +175,10 @@ def forward_dynamics_derivatives(
     Example:
         ``vd, by_q, by_v, by_tau = tb.forward_dynamics_derivatives(arm, q, v, tau)``
     """
-    return _FORWARD.request(model, (q, v, tau), conditions)
+    return _forward.request(model, (q, v, tau), conditions)
 
 
-@front_door(_INERTIA)
+@front_door(_by_inertia)
 def inertia_derivatives(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> InertiaDerivatives:
@@ -211,4 +203,4 @@ def inertia_derivatives(
             f"inertia_derivatives of model {model.name!r}: expected no parameters=, because its "
             "columns are those of model.parameter_names, got some; build a model with these values"
         )
-    return _INERTIA.request(model, (q, v, tau), conditions)
+    return _by_inertia.request(model, (q, v, tau), conditions)

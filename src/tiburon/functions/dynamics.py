@@ -24,7 +24,15 @@ from tiburon.functions.keywords import (
     WorldCall,
     takes_conditions,
 )
-from tiburon.functions.library import GRAVITY, INERTIA, LibraryFunction, front_door, inputs_of, pair
+from tiburon.functions.library import (
+    GRAVITY,
+    INERTIA,
+    LibraryFunction,
+    front_door,
+    inputs_of,
+    library_function,
+    pair,
+)
 from tiburon.model import Model, Plan
 from tiburon.model.model import per_model
 from tiburon.model.plan import INERTIAL_PARAMETERS
@@ -94,6 +102,7 @@ def method_of_runs(model: Model, plan: Plan) -> Callable[..., tuple[Scalar, ...]
     return METHODS[cheaper_method(model) if plan.has_couplings else "articulated"]
 
 
+@library_function("forward_dynamics", ("q", "v", "tau"), keywords=DYNAMICS_CALL)
 def _forward(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     if setting.model.loops:
         from tiburon.loops.methods import constrained_motion
@@ -106,12 +115,7 @@ def _forward(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     return as_traced(list(found))
 
 
-_FORWARD: LibraryFunction[Array] = LibraryFunction(
-    "forward_dynamics", ("q", "v", "tau"), _forward, keywords=DYNAMICS_CALL
-)
-
-
-@front_door(_FORWARD)
+@front_door(_forward)
 def forward_dynamics(
     model: Model,
     q: ArrayLike,
@@ -137,12 +141,13 @@ def forward_dynamics(
         ``tb.forward_dynamics(arm, q, v, tau, world=tb.World(gravity=(0, 0, -1.62)))``
     """
     options = method_options(method, model)
-    return _FORWARD.request(model, (q, v, tau), conditions, options)
+    return _forward.request(model, (q, v, tau), conditions, options)
 
 
 # -- inverse dynamics -----------------------------------------------------------------------------
 
 
+@library_function("inverse_dynamics", ("q", "v", "vd"), keywords=DYNAMICS_CALL)
 def _inverse(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     if setting.model.loops:
         from tiburon.loops.inverse import actuated_forces
@@ -155,12 +160,7 @@ def _inverse(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     return as_traced(list(rnea(setting.plan, *given, lanes=True)))
 
 
-_INVERSE: LibraryFunction[Array] = LibraryFunction(
-    "inverse_dynamics", ("q", "v", "vd"), _inverse, keywords=DYNAMICS_CALL
-)
-
-
-@front_door(_INVERSE)
+@front_door(_inverse)
 def inverse_dynamics(
     model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> Array:
@@ -175,9 +175,17 @@ def inverse_dynamics(
     Example:
         ``tb.inverse_dynamics(arm, q, v, vd, external_force={"tool": (0, 0, 0, 0, 0, -20)})``
     """
-    return _INVERSE.request(model, (q, v, vd), conditions)
+    return _inverse.request(model, (q, v, vd), conditions)
 
 
+@library_function(
+    "floating_base_inverse_dynamics",
+    ("q", "v", "vd"),
+    make=pair,
+    keywords=DYNAMICS_CALL,
+    trees_only=True,
+    instead="hybrid_dynamics with the accelerations that are known",
+)
 def _floating(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     from tiburon.algorithms.floating_base import floating_rnea
 
@@ -185,18 +193,7 @@ def _floating(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     return {"vd": as_traced(list(rates)), "tau": as_traced(list(forces))}
 
 
-_FLOATING: LibraryFunction[tuple[Array, Array]] = LibraryFunction(
-    "floating_base_inverse_dynamics",
-    ("q", "v", "vd"),
-    _floating,
-    make=pair,
-    keywords=DYNAMICS_CALL,
-    trees_only=True,
-    instead="hybrid_dynamics with the accelerations that are known",
-)
-
-
-@front_door(_FLOATING)
+@front_door(_floating)
 def floating_base_inverse_dynamics(
     model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> tuple[Array, Array]:
@@ -214,12 +211,19 @@ def floating_base_inverse_dynamics(
         Joint accelerations with those of the bases filled in, and joint forces, zero at the bases,
         shape (..., nv) each.
     """
-    return _FLOATING.request(model, (q, v, vd), conditions)
+    return _floating.request(model, (q, v, vd), conditions)
 
 
 # -- terms of the equation of motion --------------------------------------------------------------
 
 
+@library_function(
+    "mass_matrix",
+    ("q",),
+    parameters=(INERTIA,),
+    trees_only=True,
+    instead="apparent_inertia for what is felt with loops closed",
+)
 def _mass_matrix(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.crba import mass_elements
 
@@ -227,6 +231,13 @@ def _mass_matrix(setting: Setting, q: Scalars) -> Any:
     return as_traced(mass_elements(setting.plan, q, lanes=True)).reshape(n, n)
 
 
+@library_function(
+    "inverse_mass_matrix",
+    ("q",),
+    parameters=(INERTIA,),
+    trees_only=True,
+    instead="forward_dynamics_derivatives(...).by_tau for what loops leave of it",
+)
 def _inverse_mass_matrix(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.joint_space import inverse_mass_elements
 
@@ -234,6 +245,13 @@ def _inverse_mass_matrix(setting: Setting, q: Scalars) -> Any:
     return as_traced(inverse_mass_elements(setting.plan, q)).reshape(n, n)
 
 
+@library_function(
+    "bias_force",
+    ("q", "v"),
+    keywords=DYNAMICS_CALL,
+    trees_only=True,
+    instead="inverse_dynamics for what actuators must do",
+)
 def _bias(setting: Setting, q: Scalars, v: Scalars) -> Any:
     from tiburon.algorithms.bias import bias
 
@@ -241,12 +259,19 @@ def _bias(setting: Setting, q: Scalars, v: Scalars) -> Any:
     return as_traced(list(bias(setting.plan, *given, lanes=True)))
 
 
+@library_function(
+    "gravity_force",
+    ("q",),
+    trees_only=True,
+    instead="inverse_dynamics at rest for what actuators must do",
+)
 def _gravity(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.bias import gravity_forces
 
     return as_traced(list(gravity_forces(setting.plan, q, setting.gravity, setting.water)))
 
 
+@library_function("coriolis_matrix", ("q", "v"), parameters=(INERTIA,), trees_only=True)
 def _coriolis(setting: Setting, q: Scalars, v: Scalars) -> Any:
     from tiburon.algorithms.coriolis import coriolis
 
@@ -254,43 +279,7 @@ def _coriolis(setting: Setting, q: Scalars, v: Scalars) -> Any:
     return as_traced([x for row in rows for x in row]).reshape(n, n)
 
 
-_MASS: LibraryFunction[Array] = LibraryFunction(
-    "mass_matrix",
-    ("q",),
-    _mass_matrix,
-    parameters=(INERTIA,),
-    trees_only=True,
-    instead="apparent_inertia for what is felt with loops closed",
-)
-_INVERSE_MASS: LibraryFunction[Array] = LibraryFunction(
-    "inverse_mass_matrix",
-    ("q",),
-    _inverse_mass_matrix,
-    parameters=(INERTIA,),
-    trees_only=True,
-    instead="forward_dynamics_derivatives(...).by_tau for what loops leave of it",
-)
-_BIAS: LibraryFunction[Array] = LibraryFunction(
-    "bias_force",
-    ("q", "v"),
-    _bias,
-    keywords=DYNAMICS_CALL,
-    trees_only=True,
-    instead="inverse_dynamics for what actuators must do",
-)
-_GRAVITY: LibraryFunction[Array] = LibraryFunction(
-    "gravity_force",
-    ("q",),
-    _gravity,
-    trees_only=True,
-    instead="inverse_dynamics at rest for what actuators must do",
-)
-_CORIOLIS: LibraryFunction[Array] = LibraryFunction(
-    "coriolis_matrix", ("q", "v"), _coriolis, parameters=(INERTIA,), trees_only=True
-)
-
-
-@front_door(_MASS)
+@front_door(_mass_matrix)
 def mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Array:
     """Compute the mass matrix: the joint forces per joint acceleration, at rest without gravity.
 
@@ -303,10 +292,10 @@ def mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Arr
     Example:
         ``np.linalg.eigvalsh(tb.mass_matrix(arm, q))``
     """
-    return _MASS.request(model, (q,), options)
+    return _mass_matrix.request(model, (q,), options)
 
 
-@front_door(_INVERSE_MASS)
+@front_door(_inverse_mass_matrix)
 def inverse_mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Array:
     """Compute the inverse of the mass matrix: joint accelerations per joint force.
 
@@ -317,10 +306,10 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]
         Inverse mass matrix, symmetric, in the order of v [1/kg, 1/(kg m) or 1/(kg m^2)], shape
         (..., nv, nv).
     """
-    return _INVERSE_MASS.request(model, (q,), options)
+    return _inverse_mass_matrix.request(model, (q,), options)
 
 
-@front_door(_BIAS)
+@front_door(_bias)
 def bias_force(
     model: Model, q: ArrayLike, v: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> Array:
@@ -335,10 +324,10 @@ def bias_force(
     Returns:
         Joint force [N or N m], shape (..., nv).
     """
-    return _BIAS.request(model, (q, v), conditions)
+    return _bias.request(model, (q, v), conditions)
 
 
-@front_door(_GRAVITY)
+@front_door(_gravity)
 def gravity_force(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Array:
     """Compute the joint forces that hold the robot at rest against gravity.
 
@@ -356,10 +345,10 @@ def gravity_force(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> A
     Example:
         ``tb.gravity_force(rov, rov.neutral(), fluid=tb.Water(1025.0))``
     """
-    return _GRAVITY.request(model, (q,), options)
+    return _gravity.request(model, (q,), options)
 
 
-@front_door(_CORIOLIS)
+@front_door(_coriolis)
 def coriolis_matrix(
     model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[WorldCall]
 ) -> Array:
@@ -377,7 +366,7 @@ def coriolis_matrix(
     Returns:
         Coriolis matrix, joint force per joint velocity, in the order of v, shape (..., nv, nv).
     """
-    return _CORIOLIS.request(model, (q, v), options)
+    return _coriolis.request(model, (q, v), options)
 
 
 # -- one factorization for many forces ------------------------------------------------------------
@@ -393,6 +382,16 @@ def _prepare(setting: Setting, q: Scalars, v: Scalars) -> Any:
     return {"factor": as_traced(factor), "bias": as_traced(list(C))}
 
 
+_PREPARE: LibraryFunction["PreparedDynamics"] = LibraryFunction(
+    "prepare_dynamics",
+    ("q", "v"),
+    _prepare,
+    keywords=DYNAMICS_CALL,
+    trees_only=True,
+    instead="forward_dynamics",
+)
+
+
 def _finish_inputs(model: Model, options: Options) -> list[Input]:
     from tiburon.algorithms.joint_space import expanded_parents
     from tiburon.trace.primitives.tree import FactorTree
@@ -401,6 +400,7 @@ def _finish_inputs(model: Model, options: Options) -> list[Input]:
     return [Input("factor", (stored,)), *inputs_of("bias", "tau")(model, options)]
 
 
+@library_function("prepared_dynamics", _finish_inputs, parameters=(), keywords=DELIVERY)
 def _finish(setting: Setting, factor: Scalars, bias: Scalars, tau: Scalars) -> Any:
     from tiburon.algorithms.joint_space import expanded_parents
     from tiburon.trace.primitives.tree import SolveTree
@@ -433,20 +433,7 @@ class PreparedDynamics:
         Returns:
             Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
         """
-        return _FINISH.call(self.model, (self.factor, self.bias, tau), delivery)
-
-
-_PREPARE: LibraryFunction[PreparedDynamics] = LibraryFunction(
-    "prepare_dynamics",
-    ("q", "v"),
-    _prepare,
-    keywords=DYNAMICS_CALL,
-    trees_only=True,
-    instead="forward_dynamics",
-)
-_FINISH: LibraryFunction[Array] = LibraryFunction(
-    "prepared_dynamics", _finish_inputs, _finish, parameters=(), keywords=DELIVERY
-)
+        return _finish.call(self.model, (self.factor, self.bias, tau), delivery)
 
 
 @front_door(_PREPARE)
@@ -495,6 +482,16 @@ class JointReactions(NamedTuple):
         return named_line(self)
 
 
+def _reaction_inputs(model: Model, options: Options) -> list[Input]:
+    described = "6 (moment and force of a unit actuator force)"
+    lines = dict(options).get("actuators", ())
+    return [
+        *inputs_of("q", "v", "vd")(model, options),
+        *(Input(f"actuators[{name!r}]", (count, 6), described=described) for name, count in lines),
+    ]
+
+
+@library_function("joint_reactions", _reaction_inputs, make=JointReactions, keywords=DYNAMICS_CALL)
 def _reactions(
     setting: Setting, q: Scalars, v: Scalars, vd: Scalars, *lines: Scalars
 ) -> dict[str, Any]:
@@ -505,15 +502,6 @@ def _reactions(
     from tiburon.algorithms.reactions import reactions_under
 
     return reactions_under(setting, q, v, vd, *lines)
-
-
-def _reaction_inputs(model: Model, options: Options) -> list[Input]:
-    described = "6 (moment and force of a unit actuator force)"
-    lines = dict(options).get("actuators", ())
-    return [
-        *inputs_of("q", "v", "vd")(model, options),
-        *(Input(f"actuators[{name!r}]", (count, 6), described=described) for name, count in lines),
-    ]
 
 
 def _actuator_options(model: Model, actuators: Mapping[str, ArrayLike] | None) -> Options:
@@ -536,12 +524,7 @@ def _actuator_options(model: Model, actuators: Mapping[str, ArrayLike] | None) -
     return (("actuators", tuple(found)),) if found else ()
 
 
-_REACTIONS: LibraryFunction[JointReactions] = LibraryFunction(
-    "joint_reactions", _reaction_inputs, _reactions, make=JointReactions, keywords=DYNAMICS_CALL
-)
-
-
-@front_door(_REACTIONS)
+@front_door(_reactions)
 def joint_reactions(
     model: Model,
     q: ArrayLike,
@@ -580,12 +563,13 @@ def joint_reactions(
     """
     lines = () if actuators is None else tuple(actuators.values())
     options = _actuator_options(model, actuators)
-    return _REACTIONS.request(model, (q, v, vd, *lines), conditions, options)
+    return _reactions.request(model, (q, v, vd, *lines), conditions, options)
 
 
 # -- inertial parameters --------------------------------------------------------------------------
 
 
+@library_function("regressor", ("q", "v", "vd"), parameters=(GRAVITY,), trees_only=True)
 def _regressor(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     from tiburon.algorithms.regressor import regressor_rows
 
@@ -602,12 +586,7 @@ def _regressor(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     return as_traced([x for row in rows for x in row]).reshape(shape)
 
 
-_REGRESSOR: LibraryFunction[Array] = LibraryFunction(
-    "regressor", ("q", "v", "vd"), _regressor, parameters=(GRAVITY,), trees_only=True
-)
-
-
-@front_door(_REGRESSOR)
+@front_door(_regressor)
 def regressor(
     model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, **options: Unpack[WorldCall]
 ) -> Array:
@@ -632,7 +611,7 @@ def regressor(
         ModelError: If there is a fluid. No inertial parameter enters hydrodynamic forces, which
             are ``inverse_dynamics(..., fluid=water) - inverse_dynamics(...)``.
     """
-    return _REGRESSOR.request(model, (q, v, vd), options)
+    return _regressor.request(model, (q, v, vd), options)
 
 
 @public

@@ -15,7 +15,7 @@ from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, NonFiniteError, TiburonError, TraceError, UnknownNameError
 from tiburon.functions.dynamics import method_options
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall, takes_conditions
-from tiburon.functions.library import LibraryFunction, check_places, inputs_of, pair
+from tiburon.functions.library import check_places, inputs_of, library_function, pair
 from tiburon.functions.parameters import CaseRows, vary
 from tiburon.model import Model
 from tiburon.native.arguments import as_floats, batch_shape, checked_targets, deliver
@@ -55,6 +55,7 @@ def known_rows(model: Model, names: str | Iterable[str]) -> tuple[int, ...]:
     return tuple(sorted(rows))
 
 
+@library_function("hybrid_dynamics", ("q", "v", "tau", "vd"), make=pair, keywords=DYNAMICS_CALL)
 def _hybrid(setting: Setting, q: Scalars, v: Scalars, tau: Scalars, vd: Scalars) -> Any:
     if setting.model.loops:
         from tiburon.loops.inverse import constrained_hybrid
@@ -69,11 +70,6 @@ def _hybrid(setting: Setting, q: Scalars, v: Scalars, tau: Scalars, vd: Scalars)
     solve = hybrid_crba if method == "composite" else hybrid_aba
     accelerations, forces = solve(plan, q, v, tau, vd, known, setting.gravity, setting.external)
     return {"vd": as_traced(list(accelerations)), "tau": as_traced(list(forces))}
-
-
-_HYBRID: LibraryFunction[Pair] = LibraryFunction(
-    "hybrid_dynamics", ("q", "v", "tau", "vd"), _hybrid, make=pair, keywords=DYNAMICS_CALL
-)
 
 
 @public
@@ -131,7 +127,7 @@ def hybrid_dynamics(
     if current_graph() is None:
         known = np.isin(np.arange(model.nv), rows)
         tau, vd = cleared(model, "tau", tau, known), cleared(model, "vd", vd, ~known)
-    return _HYBRID.call(model, (q, v, tau, vd), conditions, options)
+    return _hybrid.call(model, (q, v, tau, vd), conditions, options)
 
 
 def cleared(model: Model, name: str, value: ArrayLike, unread: NDArray[np.bool_]) -> Array:
@@ -194,7 +190,7 @@ def _solve(
     """Run the kernel of one set of known accelerations."""
     rows = tuple(np.flatnonzero(pattern).tolist())
     choices = (*options, ("known_acceleration", rows))
-    return _HYBRID.call(model, arrays, conditions, choices)
+    return _hybrid.call(model, arrays, conditions, choices)
 
 
 def _known(model: Model, tau: Array, vd: Array) -> NDArray[np.bool_]:
@@ -228,7 +224,7 @@ class _Cases:
     def __init__(
         self, model: Model, arrays: Sequence[Any], options: Options, conditions: DynamicsCall
     ) -> None:
-        read = _HYBRID.read(conditions)
+        read = _hybrid.read(conditions)
         tables: dict[str, Any] = {}
         world = read.world
         differs = world is not None and world.cases is not None
@@ -240,7 +236,7 @@ class _Cases:
             conditions = cast(DynamicsCall, {**conditions, **changed})
         self._model = model
         self._options, self._conditions, self._tables = options, conditions, tables
-        inputs = [*_HYBRID.inputs(model, read.options), Input("time", ())]
+        inputs = [*_hybrid.inputs(model, read.options), Input("time", ())]
         time = conditions.get("time")
         given = (*arrays, *read.arrays, 0.0 if time is None else time)
         floats = [as_floats(item, x) for item, x in zip(inputs, given, strict=True)]

@@ -12,7 +12,7 @@ from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.keywords import MODEL_CALL
-from tiburon.functions.library import LibraryFunction, refuse_loops
+from tiburon.functions.library import library_function, refuse_loops
 from tiburon.model import Model
 from tiburon.model.configuration import PositionLimits, position_limits, within_limits
 from tiburon.record import named_line, record
@@ -206,15 +206,11 @@ def _results(*results: Any) -> tuple[Any, ...]:
     return results
 
 
+@library_function("inverse_kinematics", _inputs, make=_results, parameters=(), keywords=MODEL_CALL)
 def _search(setting: Setting, q: Sequence[Scalar], *arrays: Sequence[Scalar]) -> Any:
     from tiburon.algorithms.inverse_kinematics import search
 
     return search(setting, q, *arrays)
-
-
-_SEARCH: LibraryFunction[tuple[Any, ...]] = LibraryFunction(
-    "inverse_kinematics", _inputs, _search, make=_results, parameters=(), keywords=MODEL_CALL
-)
 
 
 @public
@@ -303,7 +299,7 @@ def inverse_kinematics(
     if traced:
         if starts != 1:
             raise OptionError("starts (inside a traced function)", (1,), starts)
-        return InverseKinematics(*_SEARCH.call(model, (q, *arrays), {"time": time}, options))
+        return InverseKinematics(*_search.call(model, (q, *arrays), {"time": time}, options))
     found = _solved(model, (q, *arrays), options, time)
     for number in range(1, starts):
         if bool(np.all(found.reached)):
@@ -337,7 +333,7 @@ def _check_choices(
 def _solved(
     model: Model, arrays: Sequence[Any], options: Options, time: ArrayLike | None
 ) -> InverseKinematics:
-    q, outcome, error, shift, turn, iterations = _SEARCH.call(
+    q, outcome, error, shift, turn, iterations = _search.call(
         model, arrays, {"time": time}, options
     )
     whole = np.asarray(outcome).astype(np.int64), np.asarray(iterations).astype(np.int64)

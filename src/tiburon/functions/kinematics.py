@@ -15,9 +15,9 @@ from tiburon.functions.keywords import MODEL_CALL, ModelCall, WorldCall
 from tiburon.functions.library import (
     INERTIA,
     Inputs,
-    LibraryFunction,
     front_door,
     inputs_of,
+    library_function,
     number,
     pair,
 )
@@ -80,6 +80,7 @@ def inputs_at(*names: str) -> Inputs:
     return inputs
 
 
+@library_function("forward_kinematics", ("q",), make=pair, parameters=(), keywords=MODEL_CALL)
 def _frames(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.kinematics import chosen_frames, frame_places
 
@@ -93,57 +94,40 @@ def _frames(setting: Setting, q: Scalars) -> Any:
     }
 
 
+# the center of mass, at which motions may be taken, depends on inertias
+@library_function("frame_velocity", inputs_at("q", "v"), parameters=(INERTIA,), keywords=MODEL_CALL)
 def _velocity(setting: Setting, q: Scalars, v: Scalars, *point: Scalars) -> Any:
     from tiburon.algorithms.kinematics import expressed_motions
 
     return expressed_motions(setting, q, v, None, *point)
 
 
+@library_function(
+    "frame_acceleration", inputs_at("q", "v", "vd"), parameters=(INERTIA,), keywords=MODEL_CALL
+)
 def _acceleration(setting: Setting, q: Scalars, v: Scalars, vd: Scalars, *point: Scalars) -> Any:
     from tiburon.algorithms.kinematics import expressed_motions
 
     return expressed_motions(setting, q, v, vd, *point)
 
 
+@library_function("frame_jacobian", inputs_at("q"), parameters=(INERTIA,), keywords=MODEL_CALL)
 def _jacobian(setting: Setting, q: Scalars, *point: Scalars) -> Any:
     from tiburon.algorithms.kinematics import expressed_jacobians
 
     return expressed_jacobians(setting, q, *point)
 
 
+@library_function(
+    "frame_jacobian_bias", inputs_at("q", "v"), parameters=(INERTIA,), keywords=MODEL_CALL
+)
 def _jacobian_bias(setting: Setting, q: Scalars, v: Scalars, *point: Scalars) -> Any:
     from tiburon.algorithms.kinematics import expressed_jacobian_biases
 
     return expressed_jacobian_biases(setting, q, v, *point)
 
 
-_FRAMES: LibraryFunction[tuple[Array, Array]] = LibraryFunction(
-    "forward_kinematics", ("q",), _frames, make=pair, parameters=(), keywords=MODEL_CALL
-)
-# the center of mass, at which motions may be taken, depends on inertias
-_VELOCITY: LibraryFunction[Array] = LibraryFunction(
-    "frame_velocity", inputs_at("q", "v"), _velocity, parameters=(INERTIA,), keywords=MODEL_CALL
-)
-_ACCELERATION: LibraryFunction[Array] = LibraryFunction(
-    "frame_acceleration",
-    inputs_at("q", "v", "vd"),
-    _acceleration,
-    parameters=(INERTIA,),
-    keywords=MODEL_CALL,
-)
-_JACOBIAN: LibraryFunction[Array] = LibraryFunction(
-    "frame_jacobian", inputs_at("q"), _jacobian, parameters=(INERTIA,), keywords=MODEL_CALL
-)
-_JACOBIAN_BIAS: LibraryFunction[Array] = LibraryFunction(
-    "frame_jacobian_bias",
-    inputs_at("q", "v"),
-    _jacobian_bias,
-    parameters=(INERTIA,),
-    keywords=MODEL_CALL,
-)
-
-
-@front_door(_FRAMES)
+@front_door(_frames)
 def forward_kinematics(
     model: Model,
     q: ArrayLike,
@@ -163,10 +147,10 @@ def forward_kinematics(
     Example:
         ``rotation, translation = forward_kinematics(arm, q, "hand")``
     """
-    return _FRAMES.request(model, (q,), options, frame_options(frames))
+    return _frames.request(model, (q,), options, frame_options(frames))
 
 
-@front_door(_VELOCITY)
+@front_door(_velocity)
 def frame_velocity(
     model: Model,
     q: ArrayLike,
@@ -186,10 +170,10 @@ def frame_velocity(
         [omega; v] [rad/s, m/s], shape (..., 6) for one name, (..., n, 6) for n.
     """
     options, point = point_options(frames, at, axes)
-    return _VELOCITY.request(model, (q, v, *point), timed, options)
+    return _velocity.request(model, (q, v, *point), timed, options)
 
 
-@front_door(_ACCELERATION)
+@front_door(_acceleration)
 def frame_acceleration(
     model: Model,
     q: ArrayLike,
@@ -221,10 +205,10 @@ def frame_acceleration(
     options, point = point_options(frames, at, axes)
     if kind != "classical":
         options = (*options, ("kind", kind))
-    return _ACCELERATION.request(model, (q, v, vd, *point), timed, options)
+    return _acceleration.request(model, (q, v, vd, *point), timed, options)
 
 
-@front_door(_JACOBIAN)
+@front_door(_jacobian)
 def frame_jacobian(
     model: Model,
     q: ArrayLike,
@@ -247,10 +231,10 @@ def frame_jacobian(
         ``tau = np.swapaxes(frame_jacobian(arm, q, "hand"), -1, -2) @ np.ones(6)``
     """
     options, point = point_options(frames, at, axes)
-    return _JACOBIAN.request(model, (q, *point), timed, options)
+    return _jacobian.request(model, (q, *point), timed, options)
 
 
-@front_door(_JACOBIAN_BIAS)
+@front_door(_jacobian_bias)
 def frame_jacobian_bias(
     model: Model,
     q: ArrayLike,
@@ -276,7 +260,7 @@ def frame_jacobian_bias(
         Jdot v [rad/s^2, m/s^2], shape (..., 6) for one name, (..., n, 6) for n.
     """
     options, point = point_options(frames, at, axes)
-    return _JACOBIAN_BIAS.request(model, (q, v, *point), timed, options)
+    return _jacobian_bias.request(model, (q, v, *point), timed, options)
 
 
 Energy = np.float64 | Array
@@ -286,12 +270,14 @@ MOMENTUM_POINTS = ("com", "world")
 """Points about which the moment of momentum may be taken."""
 
 
+@library_function("center_of_mass", ("q",), parameters=(INERTIA,), keywords=MODEL_CALL)
 def _center(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.momentum import mass_point
 
     return as_traced(list(mass_point(setting.plan, q).c))
 
 
+@library_function("center_of_mass_jacobian", ("q",), parameters=(INERTIA,), keywords=MODEL_CALL)
 def _center_jacobian(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.momentum import momentum_columns
 
@@ -302,6 +288,7 @@ def _center_jacobian(setting: Setting, q: Scalars) -> Any:
     return as_traced(rows).reshape(3, plan.nv)
 
 
+@library_function("momentum", ("q", "v"), parameters=(INERTIA,))
 def _momentum(setting: Setting, q: Scalars, v: Scalars) -> Any:
     from tiburon.algorithms.momentum import about, mass_point, total_momentum
 
@@ -311,6 +298,7 @@ def _momentum(setting: Setting, q: Scalars, v: Scalars) -> Any:
     return as_traced(list(h))
 
 
+@library_function("momentum_matrix", ("q",), parameters=(INERTIA,))
 def _momentum_matrix(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.momentum import mass_point, momentum_columns
 
@@ -327,39 +315,21 @@ def _momentum_matrix(setting: Setting, q: Scalars) -> Any:
     return as_traced([x for row in rows for x in row]).reshape(6, plan.nv)
 
 
+@library_function("kinetic_energy", ("q", "v"), make=number, parameters=(INERTIA,))
 def _kinetic(setting: Setting, q: Scalars, v: Scalars) -> Any:
     from tiburon.algorithms.energy import kinetic
 
     return kinetic(setting.plan, q, v, setting.water)
 
 
+@library_function("potential_energy", ("q",), make=number)
 def _potential(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.energy import potential
 
     return potential(setting.plan, q, setting.gravity, setting.water)
 
 
-_CENTER: LibraryFunction[Array] = LibraryFunction(
-    "center_of_mass", ("q",), _center, parameters=(INERTIA,), keywords=MODEL_CALL
-)
-_CENTER_JACOBIAN: LibraryFunction[Array] = LibraryFunction(
-    "center_of_mass_jacobian", ("q",), _center_jacobian, parameters=(INERTIA,), keywords=MODEL_CALL
-)
-_MOMENTUM: LibraryFunction[Array] = LibraryFunction(
-    "momentum", ("q", "v"), _momentum, parameters=(INERTIA,)
-)
-_MOMENTUM_MATRIX: LibraryFunction[Array] = LibraryFunction(
-    "momentum_matrix", ("q",), _momentum_matrix, parameters=(INERTIA,)
-)
-_KINETIC: LibraryFunction[Energy] = LibraryFunction(
-    "kinetic_energy", ("q", "v"), _kinetic, make=number, parameters=(INERTIA,)
-)
-_POTENTIAL: LibraryFunction[Energy] = LibraryFunction(
-    "potential_energy", ("q",), _potential, make=number
-)
-
-
-@front_door(_CENTER)
+@front_door(_center)
 def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> Array:
     """Find the center of mass of all bodies that move.
 
@@ -371,10 +341,10 @@ def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> 
     Returns:
         Center of mass, world axes [m], shape (..., 3).
     """
-    return _CENTER.request(model, (q,), options)
+    return _center.request(model, (q,), options)
 
 
-@front_door(_CENTER_JACOBIAN)
+@front_door(_center_jacobian)
 def center_of_mass_jacobian(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> Array:
     """Compute the Jacobian of the center of mass: its velocity is J v.
 
@@ -386,7 +356,7 @@ def center_of_mass_jacobian(model: Model, q: ArrayLike, **options: Unpack[ModelC
     Returns:
         Jacobian, rows in world axes [m, or 1 for lengths], shape (..., 3, nv).
     """
-    return _CENTER_JACOBIAN.request(model, (q,), options)
+    return _center_jacobian.request(model, (q,), options)
 
 
 def _about(at: str) -> Options:
@@ -395,7 +365,7 @@ def _about(at: str) -> Options:
     return () if at == "com" else (("at", at),)
 
 
-@front_door(_MOMENTUM)
+@front_door(_momentum)
 def momentum(
     model: Model, q: ArrayLike, v: ArrayLike, *, at: str = "com", **options: Unpack[WorldCall]
 ) -> Array:
@@ -414,10 +384,10 @@ def momentum(
     Returns:
         Moment of momentum and linear momentum, world axes [kg m^2/s, kg m/s], shape (..., 6).
     """
-    return _MOMENTUM.request(model, (q, v), options, _about(at))
+    return _momentum.request(model, (q, v), options, _about(at))
 
 
-@front_door(_MOMENTUM_MATRIX)
+@front_door(_momentum_matrix)
 def momentum_matrix(
     model: Model, q: ArrayLike, *, at: str = "com", **options: Unpack[WorldCall]
 ) -> Array:
@@ -435,10 +405,10 @@ def momentum_matrix(
         Matrix with three rows for the moment of momentum and three for linear momentum, world axes,
         shape (..., 6, nv).
     """
-    return _MOMENTUM_MATRIX.request(model, (q,), options, _about(at))
+    return _momentum_matrix.request(model, (q,), options, _about(at))
 
 
-@front_door(_KINETIC)
+@front_door(_kinetic)
 def kinetic_energy(
     model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[WorldCall]
 ) -> Energy:
@@ -455,10 +425,10 @@ def kinetic_energy(
     Example:
         ``tb.kinetic_energy(arm, q, v)``
     """
-    return _KINETIC.request(model, (q, v), options)
+    return _kinetic.request(model, (q, v), options)
 
 
-@front_door(_POTENTIAL)
+@front_door(_potential)
 def potential_energy(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Energy:
     """Compute the potential energy in gravity, zero for mass at the world origin.
 
@@ -475,4 +445,4 @@ def potential_energy(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -
     Example:
         ``tb.potential_energy(arm, q)``
     """
-    return _POTENTIAL.request(model, (q,), options)
+    return _potential.request(model, (q,), options)

@@ -19,7 +19,7 @@ from functools import wraps
 from importlib import import_module
 from operator import is_
 from types import FunctionType
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast, overload
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from tiburon.algorithms.surroundings import (
 )
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import fail
-from tiburon.arrays import ArrayLike
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, ShapeError, UnknownNameError, shown
 from tiburon.exports import EXPORTS
 from tiburon.functions.keywords import (
@@ -373,6 +373,25 @@ class LibraryFunction(Generic[Result]):
             refuse_loops(model, self.name, self.instead)
 
 
+@overload
+def library_function(
+    name: str, inputs: Sequence[str | Input] | Inputs, *, make: Callable[..., Result], **how: Any
+) -> Callable[[Callable[..., Any]], LibraryFunction[Result]]: ...
+
+
+@overload
+def library_function(
+    name: str, inputs: Sequence[str | Input] | Inputs, **how: Any
+) -> Callable[[Callable[..., Any]], LibraryFunction[Array]]: ...
+
+
+def library_function(
+    name: str, inputs: Sequence[str | Input] | Inputs, **how: Any
+) -> Callable[[Callable[..., Any]], LibraryFunction[Any]]:
+    """Declare the decorated algorithm; the arguments are those of `LibraryFunction`."""
+    return lambda compute: LibraryFunction(name, inputs, compute, **how)
+
+
 def _shortcut(
     kernel: Kernel,
     make: Callable[..., Any] | None,
@@ -601,12 +620,12 @@ def _loaded(module: str, name: str) -> LibraryFunction[Any]:
     return LIBRARY[name]
 
 
-def pair(one: Any, other: Any) -> tuple[Any, Any]:
+def pair(one: Array, other: Array) -> tuple[Array, Array]:
     """Return two results as they are."""
     return one, other
 
 
-def number(result: Any) -> Any:
+def number(result: np.float64 | Array) -> np.float64 | Array:
     """Return a float for one case, where kernels return an array without dimensions."""
     return result[()] if isinstance(result, np.ndarray) else result
 

@@ -30,7 +30,7 @@ from tiburon.errors import (
     shown,
 )
 from tiburon.functions.keywords import CONDITIONS, Conditions
-from tiburon.functions.library import LibraryFunction, check_places, inputs_of
+from tiburon.functions.library import check_places, inputs_of, library_function
 from tiburon.functions.load_checks import MAX_GAP, ForceClosure, check_motion, force_closure
 from tiburon.load_sharing.certificate import (
     Contradiction,
@@ -540,6 +540,7 @@ def _programmed(setting: Setting, given: ProblemInputs) -> tuple[Any, Any]:
     return problem, program
 
 
+@library_function("shared_load", problem_inputs, keywords=CONDITIONS | {"errors"})
 def _share(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     from tiburon.load_sharing.solution import shared, torque_bounds
 
@@ -549,24 +550,28 @@ def _share(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     return shared(problem, program, limits, bounds, given.prefer)
 
 
+@library_function("load_matrices", problem_inputs, keywords=CONDITIONS)
 def _matrices(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     from tiburon.load_sharing.solution import matrices
 
     return matrices(_programmed(setting, ProblemInputs(*inputs))[1])
 
 
+@library_function("load_wrenches", problem_inputs, keywords=CONDITIONS)
 def _wrenches(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     from tiburon.load_sharing.recovery import recovered
 
     return recovered(stated_problem(setting, ProblemInputs(*inputs)))
 
 
+@library_function("load_supports", problem_inputs, keywords=CONDITIONS)
 def _supports(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     from tiburon.load_sharing.recovery import supported
 
     return supported(stated_problem(setting, ProblemInputs(*inputs)))
 
 
+@library_function("load_squares", problem_inputs, keywords=CONDITIONS)
 def _squares(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
     given = ProblemInputs(*inputs)
     problem = stated_problem(setting, given)
@@ -584,23 +589,6 @@ def _squares(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
             [root * square.offset for root, square in zip(roots, found, strict=True)]
         ),
     }
-
-
-_SHARE: LibraryFunction[Any] = LibraryFunction(
-    "shared_load", problem_inputs, _share, keywords=CONDITIONS | {"errors"}
-)
-_MATRICES: LibraryFunction[Any] = LibraryFunction(
-    "load_matrices", problem_inputs, _matrices, keywords=CONDITIONS
-)
-_WRENCHES: LibraryFunction[Any] = LibraryFunction(
-    "load_wrenches", problem_inputs, _wrenches, keywords=CONDITIONS
-)
-_SQUARES: LibraryFunction[Any] = LibraryFunction(
-    "load_squares", problem_inputs, _squares, keywords=CONDITIONS
-)
-_SUPPORTS: LibraryFunction[Any] = LibraryFunction(
-    "load_supports", problem_inputs, _supports, keywords=CONDITIONS
-)
 
 
 class _Counts(NamedTuple):
@@ -880,15 +868,16 @@ class LoadSharing:
                 *self._constants,
             )
         tracing = current_graph() is not None
+        found: Any
         failures: Any = None
         if errors != "raise":
             choice("errors", errors, ("raise", "flag"))
             if tracing:
                 raise DomainError("errors", "'raise' in traced functions", shown(errors))
             around: Any = {**self._around(conditions), "errors": errors}
-            found, failures = _SHARE.call(model, given, around, self._options)
+            found, failures = _share.call(model, given, around, self._options)
         elif conditions or tracing:
-            found = _SHARE.call(model, given, self._around(conditions), self._options)
+            found = _share.call(model, given, self._around(conditions), self._options)
             found = tuple(found.values()) if isinstance(found, dict) else found
         else:
             model.check_unchanged()
@@ -1059,7 +1048,7 @@ class LoadSharing:
         given = (*motion, *changes[:3], self._none[2], *changes[3:], *self._constants)
         options = (*self._options, ("formulation", formulation))
         around = self._around(conditions)
-        W, c, A1, b1, A2, b2, mu = _MATRICES.call(self.model, given, around, options)
+        W, c, A1, b1, A2, b2, mu = _matrices.call(self.model, given, around, options)
         names, equations = formulation_names(formulation, self.model, self.layout)
         rows, limits = len(equations), len(self.limit_names)
         cones = self._cones
@@ -1096,7 +1085,7 @@ class LoadSharing:
             *self._constants,
         )
         around = self._around({**share.conditions, **conditions})
-        constant, rows = _WRENCHES.call(self.model, given, around, self._options)
+        constant, rows = _wrenches.call(self.model, given, around, self._options)
         joints = tuple(self.model.body(body.name).joint.name for body in self.model.plan.bodies)
         wrenches = constant + np.einsum("...jkc,...k->...jc", rows, np.asarray(share.x))
         return JointWrenches(joints, wrenches, constant, rows)
@@ -1125,7 +1114,7 @@ class LoadSharing:
             self._site_values,
             *self._constants,
         )
-        rows, offsets = _SQUARES.call(self.model, given, {"world": self.world}, self._options)
+        rows, offsets = _squares.call(self.model, given, {"world": self.world}, self._options)
         return rows, offsets
 
     def support_rows(self, q: Array, v: Array, vd: Array) -> tuple[Array, Array, Array]:
@@ -1152,7 +1141,7 @@ class LoadSharing:
             self._site_values,
             *self._constants,
         )
-        constant, rows, reactions = _SUPPORTS.call(
+        constant, rows, reactions = _supports.call(
             self.model, given, {"world": self.world}, self._options
         )
         return constant, rows, reactions
@@ -1580,7 +1569,7 @@ class LoadSharing:
 
     @cached_property
     def _kernel(self) -> Any:
-        return _SHARE.kernel(self.model, self.world, self._options)
+        return _share.kernel(self.model, self.world, self._options)
 
     @cached_property
     def _sides(self) -> int:

@@ -13,7 +13,7 @@ from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, LoopError, ModelError, OptionError
 from tiburon.functions.keywords import MODEL_CALL
-from tiburon.functions.library import LibraryFunction
+from tiburon.functions.library import library_function
 from tiburon.functions.parameters import robot_of_case
 from tiburon.model import Model
 from tiburon.record import record
@@ -74,6 +74,11 @@ def _inputs(model: Model, options: Options) -> list[Input]:
     return found
 
 
+def _results(*results: Any) -> tuple[Any, ...]:
+    return results
+
+
+@library_function("closed_motion", _inputs, make=_results, parameters=(), keywords=MODEL_CALL)
 def _compute(setting: Setting, q: Scalars, *arrays: Scalars) -> Any:
     from tiburon.algorithms.kinematics import Place, frame_places
     from tiburon.algorithms.tape_calls import JointVector
@@ -138,15 +143,6 @@ def _what(joints: Sequence[str], platform: str | None) -> str:
     return f"joints {', '.join(joints[:4])}{more}"
 
 
-def _results(*results: Any) -> tuple[Any, ...]:
-    return results
-
-
-_SOLVED: LibraryFunction[tuple[Any, ...]] = LibraryFunction(
-    "closed_motion", _inputs, _compute, make=_results, parameters=(), keywords=MODEL_CALL
-)
-
-
 @public
 def loop_motion(
     model: Model,
@@ -209,7 +205,7 @@ def loop_motion(
         ("checked", traced),
     )
     given = (q, *(arrays[name] for name in takes))
-    found = _SOLVED.call(model, given, {"time": time, "parameters": parameters}, options)
+    found = _compute.call(model, given, {"time": time, "parameters": parameters}, options)
     if not traced:
         _check(model, found, names, body, parameters)
     return LoopMotion(*found[:6])

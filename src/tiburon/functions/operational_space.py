@@ -14,7 +14,7 @@ from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, OptionError
 from tiburon.functions.keywords import WorldCall, takes_conditions
 from tiburon.functions.kinematics import inputs_at, point_options
-from tiburon.functions.library import INERTIA, LibraryFunction, front_door
+from tiburon.functions.library import INERTIA, front_door, library_function
 from tiburon.model import Model
 from tiburon.native.arguments import checked_targets, deliver
 from tiburon.record import record
@@ -46,51 +46,39 @@ def _response(setting: Setting, q: Scalars) -> "Response | None":
     return None
 
 
+@library_function("operational_space_inverse_inertia", inputs_at("q"), parameters=(INERTIA,))
 def _operational_inverse(setting: Setting, q: Scalars, *point: Scalars) -> Any:
     from tiburon.algorithms.operational_space import inverse_inertia
 
     return inverse_inertia(setting, _response(setting, q), q, *point)
 
 
+@library_function("operational_space_inertia", inputs_at("q"), parameters=(INERTIA,))
 def _operational(setting: Setting, q: Scalars, *point: Scalars) -> Any:
     from tiburon.algorithms.operational_space import inertia
 
     return inertia(setting, _response(setting, q), q, *point)
 
 
+@library_function("cross_inverse_inertia", ("q",), parameters=(INERTIA,))
 def _cross(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.apparent_inertia import cross_response
 
     return cross_response(setting, _response(setting, q), q)
 
 
+@library_function("apparent_inverse_inertia", ("q",), parameters=(INERTIA,))
 def _relative(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.apparent_inertia import relative_response
 
     return relative_response(setting, _response(setting, q), q)
 
 
+@library_function("apparent_inertia", ("q",), parameters=(INERTIA,))
 def _apparent(setting: Setting, q: Scalars) -> Any:
     from tiburon.loops.apparent import handle_response
 
     return handle_response(setting, q)
-
-
-_OPERATIONAL_INVERSE: LibraryFunction[Array] = LibraryFunction(
-    "operational_space_inverse_inertia", inputs_at("q"), _operational_inverse, parameters=(INERTIA,)
-)
-_OPERATIONAL: LibraryFunction[Array] = LibraryFunction(
-    "operational_space_inertia", inputs_at("q"), _operational, parameters=(INERTIA,)
-)
-_CROSS: LibraryFunction[Array] = LibraryFunction(
-    "cross_inverse_inertia", ("q",), _cross, parameters=(INERTIA,)
-)
-_RELATIVE: LibraryFunction[Array] = LibraryFunction(
-    "apparent_inverse_inertia", ("q",), _relative, parameters=(INERTIA,)
-)
-_APPARENT: LibraryFunction[Any] = LibraryFunction(
-    "apparent_inertia", ("q",), _apparent, parameters=(INERTIA,)
-)
 
 
 def _options(
@@ -105,7 +93,7 @@ def _options(
     return (options if part == "both" else (*options, ("part", part))), point
 
 
-@front_door(_OPERATIONAL_INVERSE)
+@front_door(_operational_inverse)
 def operational_space_inverse_inertia(
     model: Model,
     q: ArrayLike,
@@ -133,10 +121,10 @@ def operational_space_inverse_inertia(
         one part.
     """
     options, point = _options(frames, at, axes, part)
-    return _OPERATIONAL_INVERSE.request(model, (q, *point), surroundings, options)
+    return _operational_inverse.request(model, (q, *point), surroundings, options)
 
 
-@front_door(_OPERATIONAL)
+@front_door(_operational)
 def operational_space_inertia(
     model: Model,
     q: ArrayLike,
@@ -166,10 +154,10 @@ def operational_space_inertia(
         DomainError: If the frames cannot move in so many independent directions.
     """
     options, point = _options(frames, at, axes, part)
-    return _OPERATIONAL.request(model, (q, *point), surroundings, options)
+    return _operational.request(model, (q, *point), surroundings, options)
 
 
-@front_door(_CROSS)
+@front_door(_cross)
 def cross_inverse_inertia(
     model: Model, q: ArrayLike, frame: str, other: str, **surroundings: Unpack[WorldCall]
 ) -> Array:
@@ -185,10 +173,10 @@ def cross_inverse_inertia(
         axes [1/(kg m^2), 1/(kg m), 1/kg], shape (..., 6, 6). Exchanging the frames transposes it.
     """
     options = (("frame", frame), ("other", other))
-    return _CROSS.request(model, (q,), surroundings, options)
+    return _cross.request(model, (q,), surroundings, options)
 
 
-@front_door(_RELATIVE)
+@front_door(_relative)
 def apparent_inverse_inertia(
     model: Model, q: ArrayLike, frame: str, other: str = "world", **surroundings: Unpack[WorldCall]
 ) -> Array:
@@ -208,7 +196,7 @@ def apparent_inverse_inertia(
         [1/(kg m^2), 1/(kg m), 1/kg], symmetric, shape (..., 6, 6).
     """
     options = (("frame", frame), ("other", other))
-    return _RELATIVE.request(model, (q,), surroundings, options)
+    return _relative.request(model, (q,), surroundings, options)
 
 
 @record(eq=False)
@@ -254,7 +242,7 @@ def apparent_inertia(
         model.plan.frame(name)
     options = (("frames", names),)
     out, flag = surroundings.pop("out", None), surroundings.get("errors") == "flag"
-    found = _APPARENT.call(model, (q,), surroundings, options)
+    found = _apparent.call(model, (q,), surroundings, options)
     parts, failed = found if flag else (found, False)
     inverse, cut = parts.values() if isinstance(parts, dict) else parts
     # failed cases are left out, not inverted

@@ -17,7 +17,13 @@ from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, ShapeError
 from tiburon.functions.keywords import DELIVERY, MODEL_CALL, Delivery, ModelCall, WorldCall
-from tiburon.functions.library import Inputs, LibraryFunction, front_door, inputs_of
+from tiburon.functions.library import (
+    Inputs,
+    LibraryFunction,
+    front_door,
+    inputs_of,
+    library_function,
+)
 from tiburon.model import CylinderDrag, Fin, Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.model.plan import WORLD_BODY
@@ -70,6 +76,7 @@ def _thrusters(model: Model) -> Options:
     return (("thrusters", model.thrusters),)
 
 
+@library_function("thruster_force", _inputs("commands"), parameters=(), keywords=MODEL_CALL)
 def _of_commands(setting: Setting, q: Scalars, commands: Scalars) -> Any:
     from tiburon.algorithms.water.thrusters import thrusts
 
@@ -82,6 +89,7 @@ def _of_thrust(setting: Setting, q: Scalars, thrust: Scalars) -> Any:
     return as_traced(list(thruster_joint_forces(setting.model, setting.plan, q, thrust)))
 
 
+@library_function("thrust_after", _lag_inputs, parameters=(), keywords=DELIVERY)
 def _lag(setting: Setting, thrust: Scalars, commands: Scalars, dt: Scalars) -> Any:
     from tiburon.algorithms.water.thrusters import thrusts
 
@@ -93,18 +101,12 @@ def _lag(setting: Setting, thrust: Scalars, commands: Scalars, dt: Scalars) -> A
     return as_traced(later)
 
 
-_OF_COMMANDS: LibraryFunction[Array] = LibraryFunction(
-    "thruster_force", _inputs("commands"), _of_commands, parameters=(), keywords=MODEL_CALL
-)
 _OF_THRUST: LibraryFunction[Array] = LibraryFunction(
     "thruster_force_of_thrust", _inputs("thrust"), _of_thrust, parameters=(), keywords=MODEL_CALL
 )
-_LAG: LibraryFunction[Array] = LibraryFunction(
-    "thrust_after", _lag_inputs, _lag, parameters=(), keywords=DELIVERY
-)
 
 
-@front_door(_OF_COMMANDS)
+@front_door(_of_commands)
 def thruster_force(
     model: Model, q: ArrayLike, commands: ArrayLike, **options: Unpack[ModelCall]
 ) -> Array:
@@ -120,7 +122,7 @@ def thruster_force(
     Returns:
         Joint force of steady thrust, without the lag of propellers [N or N m], shape (..., nv).
     """
-    return _OF_COMMANDS.request(model, (q, commands), options, _thrusters(model))
+    return _of_commands.request(model, (q, commands), options, _thrusters(model))
 
 
 @front_door(_OF_THRUST)
@@ -141,7 +143,7 @@ def thruster_force_of_thrust(
     return _OF_THRUST.request(model, (q, thrust), options, _thrusters(model))
 
 
-@front_door(_LAG)
+@front_door(_lag)
 def thrust_after(
     model: Model,
     thrust: ArrayLike,
@@ -166,7 +168,7 @@ def thrust_after(
         ``thrust = tb.thrust_after(rov, thrust, u, 0.01)``, then
         ``tau = tb.thruster_force_of_thrust(rov, q, thrust)``
     """
-    return _LAG.request(model, (thrust, commands, dt), delivery, _thrusters(model))
+    return _lag.request(model, (thrust, commands, dt), delivery, _thrusters(model))
 
 
 # -- fins -----------------------------------------------------------------------------------------
@@ -187,12 +189,6 @@ def steerable_fins(model: Model) -> tuple[tuple[str, Fin], ...]:
     return movable_fins(model)
 
 
-def _fins(setting: Setting, q: Scalars, v: Scalars, deflections: Scalars) -> Any:
-    from tiburon.algorithms.water.fins import fin_joint_forces
-
-    return as_traced(list(fin_joint_forces(setting, q, v, deflections)))
-
-
 def _fin_inputs(model: Model, options: Options) -> Sequence[Input]:
     fins = steerable_fins(model)
     if not fins:
@@ -207,16 +203,20 @@ def _fin_inputs(model: Model, options: Options) -> Sequence[Input]:
     return inputs_of("q", "v", angles)(model, options)
 
 
+@library_function("fin_force", _fin_inputs)
+def _fins(setting: Setting, q: Scalars, v: Scalars, deflections: Scalars) -> Any:
+    from tiburon.algorithms.water.fins import fin_joint_forces
+
+    return as_traced(list(fin_joint_forces(setting, q, v, deflections)))
+
+
 def _fin_links(model: Model) -> Options:
     """Return what code depends on beside the layout: the link on which each fin is."""
     links = tuple(model.plan.frame(body).body for body, _ in steerable_fins(model))
     return (("links of fins", links),)
 
 
-_FINS: LibraryFunction[Array] = LibraryFunction("fin_force", _fin_inputs, _fins)
-
-
-@front_door(_FINS)
+@front_door(_fins)
 def fin_force(
     model: Model,
     q: ArrayLike,
@@ -259,7 +259,7 @@ def fin_force(
         "parameters": parameters,
         **delivery,
     }
-    return _FINS.request(model, (q, v, deflections), conditions, _fin_links(model))
+    return _fins.request(model, (q, v, deflections), conditions, _fin_links(model))
 
 
 # -- the form of marine control -------------------------------------------------------------------
@@ -290,18 +290,14 @@ class FossenForm(NamedTuple):
         return named_line(self)
 
 
+@library_function("fossen_form", ("q", "v"), make=FossenForm, trees_only=True)
 def _fossen(setting: Setting, q: Scalars, v: Scalars) -> Any:
     from tiburon.algorithms.water.fossen_form import marine_terms
 
     return marine_terms(setting, q, v)
 
 
-_FOSSEN: LibraryFunction[FossenForm] = LibraryFunction(
-    "fossen_form", ("q", "v"), _fossen, make=FossenForm, trees_only=True
-)
-
-
-@front_door(_FOSSEN)
+@front_door(_fossen)
 def fossen_form(
     model: Model,
     q: ArrayLike,
@@ -346,7 +342,7 @@ def fossen_form(
         "parameters": parameters,
         **delivery,
     }
-    return _FOSSEN.request(model, (q, v), conditions)
+    return _fossen.request(model, (q, v), conditions)
 
 
 # -- flow around cylinders ------------------------------------------------------------------------
