@@ -32,7 +32,7 @@ from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometr
 from tiburon.errors import ModelError
 from tiburon.model import WORLD, Model
 from tiburon.record import field, record
-from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial import Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import (
     ZERO3,
     add,
@@ -204,7 +204,7 @@ class CompliantContact(ContactElement):
             outputs={} if self.law is not None else {f"{self.name}.energy": energy},
         )
 
-    def update_discrete_state(self, now: ElementContext) -> Sequence[Scalar]:
+    def update_discrete_state(self, now: ElementContext) -> Scalars:
         """Return forces and modes at the end of a step, and the anchors, projected."""
         carriers = self._carriers(now)
         points: list[Scalar] = []
@@ -322,10 +322,7 @@ def _anchor_states(candidate: Candidate) -> tuple[str, ...]:
 
 
 def _geometry(
-    candidate: Candidate,
-    placed: Sequence[tuple[Any, Vec3]],
-    sizes: Sequence[Scalar],
-    tables: Sequence[Scalar],
+    candidate: Candidate, placed: Sequence[tuple[Any, Vec3]], sizes: Scalars, tables: Scalars
 ) -> Sequence[ContactGeometry]:
     """Return the contact points of two shapes; costly ones only where bounding spheres meet."""
     parts = candidate.first, candidate.second
@@ -365,12 +362,12 @@ def _placed(carrier: _Carrier, part: Part, origin: Vec3) -> tuple[Any, Vec3]:
 
 def _touch(
     candidate: Candidate,
-    p: Sequence[Scalar],
+    p: Scalars,
     geometry: ContactGeometry,
     arms: tuple[Vec3, Vec3],
     carriers: tuple[_Carrier, _Carrier],
-    state: Sequence[Scalar],
-    anchor: Sequence[Scalar],
+    state: Scalars,
+    anchor: Scalars,
 ) -> Touch:
     """Return the state of one contact point; its point is an arm from the first body's origin."""
     first, second = carriers

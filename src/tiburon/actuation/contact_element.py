@@ -11,7 +11,7 @@ from tiburon.actuation.element import Element
 from tiburon.contact.candidates import Candidate, candidates_of, tables_of
 from tiburon.model import Ground, Model, World
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.declared import structure_text
 from tiburon.trace.primitives.table_rows import Table
 
@@ -115,7 +115,7 @@ class ContactElement(Element):
         start = len(POINT_STATES) * len(self.point_names)
         return slice(start, start + len(self.own_state_names()))
 
-    def raised_peaks(self, z: Sequence[Scalar], now: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def raised_peaks(self, z: Scalars, now: Scalars) -> tuple[Scalar, ...]:
         """Return the peaks of all points after a step.
 
         Args:

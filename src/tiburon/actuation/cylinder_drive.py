@@ -12,7 +12,7 @@ Symbols (Merritt 1967, "Hydraulic Control Systems", chapters 3 and 6):
     force = p1 A1 - p2 A2 - damping x'
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -29,9 +29,9 @@ from tiburon.actuation.point_spring import line_between
 from tiburon.model import Model
 from tiburon.model.attachments import HydraulicCylinder
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
-_Forces: TypeAlias = Mapping[str, Sequence[Scalar]] | None
+_Forces: TypeAlias = Mapping[str, Scalars] | None
 _Apply: TypeAlias = Callable[[Scalar], tuple[_Forces, _Forces]]
 """Maps the piston force to joint forces and wrenches on frames."""
 

@@ -16,11 +16,9 @@ from tiburon.arguments import public
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
-from tiburon.spatial import Motion, Scalar, Vec3
+from tiburon.spatial import Motion, Scalar, Scalars, Vec3
 from tiburon.trace.declared import is_declared
 from tiburon.trace.primitives.table_rows import Table
-
-Scalars = Sequence[Scalar]
 
 
 class StateKinematics:

@@ -1,12 +1,10 @@
 """Contact of event-driven runs as an element: contact points and the modes they are in."""
 
-from collections.abc import Sequence
-
 from tiburon.actuation.contact_element import PEAK_FORCE, POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
 from tiburon.contact.mode_forces import PointMode
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 
 MODE_STATES = (
     "mode",
@@ -47,11 +45,11 @@ class ExactContact(ContactElement):
         """Return no force: contacts constrain the accelerations of the system."""
         return Action()
 
-    def update_discrete_state(self, now: ElementContext) -> Sequence[Scalar]:
+    def update_discrete_state(self, now: ElementContext) -> Scalars:
         """Return the same states: events change them."""
         return now.z
 
-    def modes(self, z: Sequence[Scalar]) -> list[PointMode]:
+    def modes(self, z: Scalars) -> list[PointMode]:
         """Return the modes of all points from the discrete states of the element."""
         count, width = len(self.point_names), len(MODE_STATES)
         found = []

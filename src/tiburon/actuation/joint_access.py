@@ -10,7 +10,7 @@ from tiburon.actuation.element import ElementContext
 from tiburon.errors import ModelError
 from tiburon.model import Coupled, Joint, Model
 from tiburon.model.joints.joint import PerDof
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
 
 def per_degree_of_freedom(value: PerDof, joint: Joint) -> tuple[float, ...]:
@@ -18,7 +18,7 @@ def per_degree_of_freedom(value: PerDof, joint: Joint) -> tuple[float, ...]:
     return value if isinstance(value, tuple) else (value,) * joint.dof
 
 
-def joint_positions(now: ElementContext, joint: Joint) -> Sequence[Scalar]:
+def joint_positions(now: ElementContext, joint: Joint) -> Scalars:
     """Return the position variables of a joint [m or rad]; a coupled joint has one."""
     q = now.joint_position(joint.name)
     if isinstance(joint, Coupled):
@@ -26,27 +26,25 @@ def joint_positions(now: ElementContext, joint: Joint) -> Sequence[Scalar]:
     return q
 
 
-def joint_velocities(now: ElementContext, joint: Joint) -> Sequence[Scalar]:
+def joint_velocities(now: ElementContext, joint: Joint) -> Scalars:
     """Return the velocity of each degree of freedom of a joint [m/s or rad/s]."""
     v = now.joint_velocity(joint.name)
     return (joint.ratio * v[0],) if isinstance(joint, Coupled) else v
 
 
-def joint_force(joint: Joint, force: Sequence[Scalar]) -> dict[str, Sequence[Scalar]]:
+def joint_force(joint: Joint, force: Scalars) -> dict[str, Scalars]:
     """Return a joint force [N or N m] by the name of the joint whose variables it acts on."""
     if isinstance(joint, Coupled):
         return {joint.leader: (joint.ratio * force[0],)}
     return {joint.name: tuple(force)}
 
 
-def rotation_vector(joint: Joint, q: Sequence[Scalar]) -> Sequence[Scalar]:
+def rotation_vector(joint: Joint, q: Scalars) -> Scalars:
     """Return the rotation vector of a joint whose position has a quaternion [rad]."""
     return joint.difference(joint.neutral(), q)[:3]
 
 
-def spread_forces(
-    model: Model, forces: Sequence[Mapping[str, Sequence[Scalar]]]
-) -> tuple[Scalar, ...]:
+def spread_forces(model: Model, forces: Sequence[Mapping[str, Scalars]]) -> tuple[Scalar, ...]:
     """Sum joint forces [N or N m], given by joint name, into nv scalars."""
     total: list[Scalar] = [0.0] * model.nv
     for named in forces:

@@ -10,7 +10,7 @@ since dphi/dt = V^-T omega, its moment is -V^-1 K phi, which is -K phi for equal
 free joint also has springs along the axes of its rest pose.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from tiburon.model import Joint, Model
 from tiburon.model.joints.joint import JointPassive, PerDof
 from tiburon.model.value_checks import number
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.rotations import (
     left_jacobian_inverse_product,
     left_jacobian_product,
@@ -72,9 +72,7 @@ def rest_position(joint: Joint, rest: PerDof) -> tuple[float, ...]:
     return tuple(float(x) for x in joint.integrate(joint.neutral(), step))
 
 
-def spring_force(
-    joint: Joint, rest: Sequence[Scalar], q: Sequence[Scalar], K: Sequence[Scalar]
-) -> tuple[Scalar, ...]:
+def spring_force(joint: Joint, rest: Scalars, q: Scalars, K: Scalars) -> tuple[Scalar, ...]:
     """Compute the spring force of a joint [N or N m], one scalar per degree of freedom.
 
     Args:
@@ -98,12 +96,10 @@ def spring_force(
     return (*moment, -x, -y, -z)
 
 
-def spring_energy(
-    joint: Joint, rest: Sequence[Scalar], q: Sequence[Scalar], K: Sequence[Scalar]
-) -> Scalar:
+def spring_energy(joint: Joint, rest: Scalars, q: Scalars, K: Scalars) -> Scalar:
     """Compute the spring energy of a joint [J]; arguments as for `spring_force`."""
     total: Scalar = 0.0
-    step: Sequence[Scalar]
+    step: Scalars
     if len(q) == len(K):
         step = [x - r for r, x in zip(rest, q, strict=True)]
     else:
@@ -115,7 +111,7 @@ def spring_energy(
     return total
 
 
-def _scaled(K: Sequence[Scalar], x: Sequence[Scalar]) -> tuple[Scalar, ...]:
+def _scaled(K: Scalars, x: Scalars) -> tuple[Scalar, ...]:
     return tuple(k * a for k, a in zip(K, x, strict=True))
 
 
@@ -204,7 +200,7 @@ class PassiveJoints(Element):
                 friction_force(f, speed, x) - d * x
                 for d, f, x in zip(damping, friction, v, strict=True)
             ]
-            total: Sequence[Scalar] = rubbing
+            total: Scalars = rubbing
             for f, x in zip(rubbing, v, strict=True):
                 loss = loss - f * x
             if rest:

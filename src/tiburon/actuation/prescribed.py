@@ -17,7 +17,7 @@ from tiburon.errors import DomainError, ModelError, ShapeError, shown
 from tiburon.model import Model
 from tiburon.model.joints.driven import SAMPLE_TIMES, Path, check_path
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.primitives.table_rows import (
     HANDLE,
     Table,
@@ -115,7 +115,7 @@ class PrescribedMotion(Element):
         """Apply nothing: the force that the motion takes follows from the accelerations."""
         return Action()
 
-    def sample(self, time: Scalar, p: Sequence[Scalar], handles: Sequence[Scalar]) -> PathSample:
+    def sample(self, time: Scalar, p: Scalars, handles: Scalars) -> PathSample:
         """Return position, velocity and acceleration at a time [s], one scalar per variable each.
 
         Args:

@@ -18,7 +18,7 @@ from tiburon.contact.rigid import (
 from tiburon.contact.rows import PointRows, swept_rows
 from tiburon.model import Plan
 from tiburon.record import field, record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.regions import where_needed
 
 LAWS = ("coulomb", "convex")
@@ -70,31 +70,31 @@ class RigidContact(ContactElement):
         """Return no force: contacts act at the end of each step."""
         return Action()
 
-    def update_discrete_state(self, now: ElementContext) -> Sequence[Scalar]:
+    def update_discrete_state(self, now: ElementContext) -> Scalars:
         """Return the states that `finish_step` has given already."""
         return now.z
 
     def approach(
         self,
         plans: tuple[Plan, Plan],
-        start: Sequence[Scalar],
-        end: Sequence[Scalar],
-        v: Sequence[Scalar],
+        start: Scalars,
+        end: Scalars,
+        v: Scalars,
         h: Scalar,
-        p: Sequence[Scalar],
+        p: Scalars,
     ) -> tuple[list[Scalar], list[PointRows]]:
         """Return gaps at the start of a step, and all contact points at its end: `swept_rows`."""
         return swept_rows(plans, start, end, v, h, self.candidates, p)
 
     def finish_step(
         self,
-        gaps: Sequence[Scalar],
+        gaps: Scalars,
         points: Sequence[PointRows],
         compliance: Compliance,
-        z: Sequence[Scalar],
-        p: Sequence[Scalar],
-        v: Sequence[Scalar],
-        v_free: Sequence[Scalar],
+        z: Scalars,
+        p: Scalars,
+        v: Scalars,
+        v_free: Scalars,
         h: Scalar,
         tolerance: Scalar,
         time: Scalar,
@@ -134,7 +134,7 @@ class RigidContact(ContactElement):
         return found, (*after, *own, largest, place, *depths, *peaks)
 
 
-def _place(values: Sequence[Scalar], value: Scalar) -> Scalar:
+def _place(values: Scalars, value: Scalar) -> Scalar:
     """Return the number of the first of the values that is a given one."""
     found: Scalar = 0.0
     for place in reversed(range(len(values))):
@@ -142,7 +142,7 @@ def _place(values: Sequence[Scalar], value: Scalar) -> Scalar:
     return found
 
 
-def _square(a: Sequence[Scalar]) -> Scalar:
+def _square(a: Scalars) -> Scalar:
     """Return the squared length of a vector."""
     x, y, z = a
     return x * x + y * y + z * z

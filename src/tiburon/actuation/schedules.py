@@ -1,6 +1,6 @@
 """Forces given by tables in time, independent of the state of the robot."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from tiburon.errors import ModelError
 from tiburon.model import Model
 from tiburon.model.value_checks import check_name, finite_array
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.vec3 import matrix_vector, transpose, vec3
 from tiburon.trace.primitives.table_rows import HANDLE, Table, read_rows, table_form
 
@@ -153,9 +153,7 @@ class TimeTable:
     def _form(self) -> tuple[int, int]:
         return table_form(len(self._times), self.width)
 
-    def at(
-        self, time: Scalar, parameters: Sequence[Scalar], handle: Sequence[Scalar]
-    ) -> tuple[Scalar, ...]:
+    def at(self, time: Scalar, parameters: Scalars, handle: Scalars) -> tuple[Scalar, ...]:
         """Interpolate the row at a time [s]; constant before the first and after the last row.
 
         Args:
@@ -168,7 +166,7 @@ class TimeTable:
             return tuple(read_rows(self._form, handle[:HANDLE], time, line=linear))
         count, width = len(self._times), self.width
         times = parameters[:count]
-        rows: list[Sequence[Scalar]] = [
+        rows: list[Scalars] = [
             parameters[count + width * k : count + width * (k + 1)] for k in range(count)
         ]
         found = list(rows[0])

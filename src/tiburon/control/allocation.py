@@ -28,7 +28,7 @@ from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
 from tiburon.hydro.thrust import thrust_range, thruster_wrench
 from tiburon.model import LinearThrust, Model, QuadraticThrust, TableThrust, Thruster
 from tiburon.record import named_line, record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.rotations import select
 from tiburon.trace.primitives.quadratic import DualActiveSet
 from tiburon.trace.program import current_graph
@@ -398,7 +398,7 @@ def _at_limits(x: Any, limits: Sequence[Any], own: Sequence[float]) -> Any:
     return select(limits[0] < limits[1], found, 0.0)
 
 
-def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+def _dot(a: Scalars, b: Scalars) -> Scalar:
     total: Scalar = 0.0
     for x, y in zip(a, b, strict=True):
         total = total + x * y

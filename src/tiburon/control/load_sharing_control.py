@@ -6,7 +6,7 @@ are shared by a `LoadSharing` plan, continuous in time. Forces and motion live i
 subspaces: neither controller disturbs the other (Nahon 1991, chapter 8).
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -53,6 +53,7 @@ from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.state import State
 from tiburon.spatial import (
     Scalar,
+    Scalars,
     matrix_to_quaternion,
     quaternion_conjugate,
     quaternion_log,
@@ -369,9 +370,7 @@ class LoadSharingControl(RunTimeFields):
         commands = self._commands(state, driven, forces)
         return commands, as_traced(list(after)) if isinstance(state.v, TracedArray) else after
 
-    def _commands(
-        self, state: State, driven: Sequence[Scalar], forces: Sequence[Scalar]
-    ) -> dict[str, Any]:
+    def _commands(self, state: State, driven: Scalars, forces: Scalars) -> dict[str, Any]:
         """Return joint forces, commands of thrusters and tensions of cables by name."""
         found: dict[str, Any] = {}
         motors = self._motors if self.through == "actuators" else {}
@@ -436,12 +435,7 @@ class LoadSharingControl(RunTimeFields):
                 )
 
     def _sampled(
-        self,
-        state: State,
-        own: dict[str, Any],
-        dt: Scalar,
-        offsets: Sequence[Scalar],
-        shifts: Sequence[Scalar],
+        self, state: State, own: dict[str, Any], dt: Scalar, offsets: Scalars, shifts: Scalars
     ) -> tuple[MotionSample, list[Scalar]]:
         """Return the motion at a time, and shifts of footholds.
 
@@ -507,11 +501,7 @@ class LoadSharingControl(RunTimeFields):
         return found
 
     def _offsets(
-        self,
-        sample: MotionSample,
-        centers: Sequence[Scalar],
-        touching: Sequence[Scalar],
-        offsets: Sequence[Scalar],
+        self, sample: MotionSample, centers: Scalars, touching: Scalars, offsets: Scalars
     ) -> list[Scalar]:
         """Return how far feet are from their footholds when they lift [m]: held in the air."""
         found: list[Scalar] = []
@@ -527,11 +517,7 @@ class LoadSharingControl(RunTimeFields):
         return found
 
     def _touching(
-        self,
-        state: State,
-        planned: Sequence[Scalar],
-        touched: Sequence[Scalar],
-        started: Scalar,
+        self, state: State, planned: Scalars, touched: Scalars, started: Scalar
     ) -> list[Scalar]:
         """Return 1 for each contact and loop that carries load, else 0.
 
@@ -582,10 +568,10 @@ class LoadSharingControl(RunTimeFields):
         state: State,
         own: dict[str, Any],
         sample: MotionSample,
-        touching: Sequence[Scalar],
-        before: Sequence[Scalar],
-        tau: Sequence[Scalar],
-        drift: Sequence[Scalar],
+        touching: Scalars,
+        before: Scalars,
+        tau: Scalars,
+        drift: Scalars,
         rho: Scalar,
         started: Scalar,
         dt: Scalar,
@@ -633,8 +619,8 @@ class LoadSharingControl(RunTimeFields):
     def _transfer(
         self,
         sample: MotionSample,
-        touching: Sequence[Scalar],
-        before: Sequence[Scalar],
+        touching: Scalars,
+        before: Scalars,
         full: Scalar,
         bound: Scalar,
         dt: Scalar,
@@ -791,7 +777,7 @@ def _row(like: Any) -> Any:
     return lambda values: joined(list(values), like)
 
 
-def _in_world(joint: Any, q: Sequence[Scalar]) -> list[Scalar]:
+def _in_world(joint: Any, q: Scalars) -> list[Scalar]:
     """Return quaternion and position in the world of a free joint that starts there in a pose."""
     pose = joint.pose
     R = tuple(tuple(float(x) for x in row) for row in np.asarray(pose.rotation))
@@ -804,7 +790,7 @@ def _in_world(joint: Any, q: Sequence[Scalar]) -> list[Scalar]:
 
 
 def _pose_feedback(
-    q: Sequence[Scalar], v: Sequence[Scalar], sample: Any, posture: Sequence[Scalar], k: Scalar
+    q: Scalars, v: Scalars, sample: Any, posture: Scalars, k: Scalar
 ) -> list[Scalar]:
     """Return the desired acceleration of a floating body, body axes [rad/s^2, m/s^2]."""
     R = transpose(quaternion_to_matrix(q[:4]))

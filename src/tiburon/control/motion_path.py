@@ -27,7 +27,7 @@ from tiburon.model import WORLD, Ground, Model, World
 from tiburon.model.body import ContactPoint
 from tiburon.model.world import GroundGrid
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.regions import function
 
@@ -169,7 +169,7 @@ class MotionPath:
         )
 
     def sample(
-        self, p: Sequence[Scalar], time: Scalar, handles: Sequence[Any] | None = None
+        self, p: Scalars, time: Scalar, handles: Sequence[Any] | None = None
     ) -> MotionSample:
         """Return the motion at a time.
 
@@ -199,7 +199,7 @@ class MotionPath:
             spans[name] = (time - begin, end - time)
         return MotionSample(poses, joints, touching, spans, transfer, {})
 
-    def posture_of(self, p: Sequence[Scalar]) -> Sequence[Scalar]:
+    def posture_of(self, p: Scalars) -> Scalars:
         """Return the posture among the run-time parameters."""
         return p[: len(self.posture)]
 
@@ -433,12 +433,12 @@ class GaitPath:
         kind = None if self.ground is None else _grid(self.ground).smooth
         return (self.joint, len(self.posture), self.points, kind)
 
-    def posture_of(self, p: Sequence[Scalar]) -> Sequence[Scalar]:
+    def posture_of(self, p: Scalars) -> Scalars:
         """Return the posture among the run-time parameters."""
         return p[: len(self.posture)]
 
     def sample(
-        self, p: Sequence[Scalar], time: Scalar, handles: Sequence[Any] | None = None
+        self, p: Scalars, time: Scalar, handles: Sequence[Any] | None = None
     ) -> MotionSample:
         """Return the motion at a time; see `MotionPath.sample`."""
         given = p[len(self.posture) :]
@@ -530,7 +530,7 @@ class GaitPath:
 
     def rise(
         self,
-        p: Sequence[Scalar],
+        p: Scalars,
         point: ContactPoint,
         x: Scalar,
         y: Scalar,

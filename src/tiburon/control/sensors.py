@@ -4,7 +4,6 @@ Readings are in SI units and, unless stated otherwise, in the axes of the frame 
 to. Without errors they are exact functions of the state and its acceleration.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +17,7 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
 from tiburon.simulation.sensing import Sensed, Sensor
 from tiburon.simulation.system import System
-from tiburon.spatial import Scalar, matrix_to_quaternion, spatial_to_classical
+from tiburon.spatial import Scalar, Scalars, matrix_to_quaternion, spatial_to_classical
 from tiburon.spatial.vec3 import add, dot, matrix_vector, subtract, transpose
 
 DEFAULT_RATE = 100.0
@@ -90,7 +89,7 @@ class JointSensor(Sensor):
         q, v = self._places(model)
         return ("m or rad",) * len(q) + ("m/s or rad/s",) * len(v)
 
-    def measure(self, now: Sensed) -> Sequence[Scalar]:
+    def measure(self, now: Sensed) -> Scalars:
         """Return positions, then velocities."""
         q, v = self._places(now.model)
         return (*(now.q[k] for k in q), *(now.v[k] for k in v))
@@ -118,7 +117,7 @@ class InertialSensor(_FrameSensor):
     delay: float = 0.0
     seed: int = 0
 
-    def measure(self, now: Sensed) -> Sequence[Scalar]:
+    def measure(self, now: Sensed) -> Scalars:
         """Return angular velocity, then acceleration of the origin minus gravity, frame axes."""
         moving = now.motion(self.frame)
         a = spatial_to_classical(moving.acc, moving.vel).linear
@@ -146,7 +145,7 @@ class DepthSensor(_FrameSensor):
     delay: float = 0.0
     seed: int = 0
 
-    def measure(self, now: Sensed) -> Sequence[Scalar]:
+    def measure(self, now: Sensed) -> Scalars:
         """Return the height of the surface minus that of the frame."""
         fluid = now.system.world.fluid
         surface = 0.0 if fluid is None or fluid.surface is None else fluid.surface
@@ -180,7 +179,7 @@ class VelocityLog(_FrameSensor):
                 f"sensor {self.name!r}: relative_to", ("ground", "water"), self.relative_to
             )
 
-    def measure(self, now: Sensed) -> Sequence[Scalar]:
+    def measure(self, now: Sensed) -> Scalars:
         """Return the velocity, relative to the water at the frame's origin if so chosen."""
         v = now.kinematics.frame_velocity(self.frame).linear
         water = now.kinematics.around.water
@@ -240,7 +239,7 @@ class ForceTorqueSensor(Sensor):
                 name=self.name,
             )
 
-    def measure(self, now: Sensed) -> Sequence[Scalar]:
+    def measure(self, now: Sensed) -> Scalars:
         """Return the wrench that the joint transmits."""
         here = now.kinematics.around
         forces = transmitted(here.plan, now.q, now.v, now.vd, here.gravity, now.external)
@@ -340,7 +339,7 @@ class ContactSensor(Sensor):
                 raise UnknownNameError("contact", name, list(places), where=where)
         return [places[name] for name in self.contacts]
 
-    def measure(self, now: Sensed) -> Sequence[Scalar]:
+    def measure(self, now: Sensed) -> Scalars:
         """Return the force of each contact and whether it touches."""
         z = now.z
         R = now.kinematics.frame_pose(self.frame).R if self.frame else None
@@ -377,7 +376,7 @@ class PoseSensor(_FrameSensor):
     delay: float = 0.0
     seed: int = 0
 
-    def measure(self, now: Sensed) -> Sequence[Scalar]:
+    def measure(self, now: Sensed) -> Scalars:
         """Return origin and orientation, world axes."""
         place = now.kinematics.frame_pose(self.frame)
         return (*place.p, *matrix_to_quaternion(place.R))

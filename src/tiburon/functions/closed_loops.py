@@ -3,7 +3,7 @@
 Algorithms are imported where they are traced: a kernel from the cache needs none of them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack
 
 import numpy as np
@@ -21,10 +21,8 @@ from tiburon.functions.keywords import (
 from tiburon.functions.library import INERTIA, front_door, library_function
 from tiburon.model import JointCoupling, Model
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 from tiburon.trace.array import as_traced
-
-Scalars = Sequence[Scalar]
 
 
 @record(eq=False)

@@ -45,7 +45,7 @@ from tiburon.model import WORLD, Model, TracedClosure, World
 from tiburon.model.configuration import as_batch
 from tiburon.model.contact_kinds import contact_kind
 from tiburon.model.parameters import PLACEMENT, Parameter, plain, read_values, with_value
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
@@ -144,7 +144,7 @@ def _inputs(*names: str) -> Any:
 
 
 @library_function("contact_geometry", _inputs("q"), parameters=(), keywords=MODEL_CALL)
-def _geometry(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
+def _geometry(setting: Setting, q: Scalars, p: Scalars) -> Any:
     from tiburon.contact.rows import contact_geometry
 
     return _arrays(contact_geometry(setting.plan, q, dict(setting.options)["candidates"], p)[0])
@@ -160,7 +160,7 @@ def _arrays(found: Sequence[ContactGeometry]) -> dict[str, Any]:
 
 
 @library_function("contact_motion", _inputs("q", "v"), parameters=(), keywords=MODEL_CALL)
-def _motion(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
+def _motion(setting: Setting, q: Scalars, v: Scalars, p: Scalars) -> Any:
     from tiburon.contact.rows import contact_geometry, relative_velocities
 
     plan, candidates = setting.plan, dict(setting.options)["candidates"]
@@ -170,7 +170,7 @@ def _motion(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], p: Seque
     return {**_arrays(found), "velocity": velocity}
 
 
-def _normals(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
+def _normals(setting: Setting, q: Scalars, p: Scalars) -> Any:
     from tiburon.contact.impact import loops_at
     from tiburon.contact.rigid import compliance_of
     from tiburon.contact.rows import contact_rows
@@ -185,9 +185,7 @@ def _normals(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
 
 
 @library_function("contact_approach", _inputs("q", "v"), parameters=(INERTIA,), keywords=WORLD_CALL)
-def _approach(
-    setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar], p: Sequence[Scalar]
-) -> Any:
+def _approach(setting: Setting, q: Scalars, v: Scalars, p: Scalars) -> Any:
     """Return gaps, normal velocities, and the rows of A along the normals."""
     from tiburon.contact.rows import contact_rows
 
@@ -198,7 +196,7 @@ def _approach(
 
 
 @library_function("contact_lift", _inputs("q"), parameters=(INERTIA,), keywords=MODEL_CALL)
-def _lift(setting: Setting, q: Sequence[Scalar], p: Sequence[Scalar]) -> Any:
+def _lift(setting: Setting, q: Scalars, p: Scalars) -> Any:
     from tiburon.contact.impact import lifting
 
     found = lifting(setting, q, dict(setting.options)["candidates"], p)
@@ -212,13 +210,7 @@ def _impact_inputs(model: Model, options: Options) -> list[Input]:
 
 
 @library_function("contact_impact", _impact_inputs, parameters=(INERTIA,), keywords=WORLD_CALL)
-def _collide(
-    setting: Setting,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    restitution: Sequence[Scalar],
-    p: Sequence[Scalar],
-) -> Any:
+def _collide(setting: Setting, q: Scalars, v: Scalars, restitution: Scalars, p: Scalars) -> Any:
     from tiburon.contact.impact import collide
 
     options = dict(setting.options)

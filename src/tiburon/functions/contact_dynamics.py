@@ -1,6 +1,5 @@
 """Contact forces and joint accelerations of a state, with the mode of every contact point."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, Unpack
 
@@ -39,7 +38,7 @@ from tiburon.functions.keywords import (
 )
 from tiburon.functions.library import check_places, inputs_of, library_function
 from tiburon.model import Model
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
@@ -106,13 +105,7 @@ def _inputs(model: Model, options: Options) -> list[Input]:
 
 
 @library_function("contact_problem", _inputs, keywords=DYNAMICS_CALL)
-def _problem(
-    setting: Setting,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    p: Sequence[Scalar],
-) -> Any:
+def _problem(setting: Setting, q: Scalars, v: Scalars, tau: Scalars, p: Scalars) -> Any:
     """Return the contact problem of a state, and the forces of a short time step."""
     from tiburon.contact.complementarity import contact_accelerations, free_acceleration
     from tiburon.contact.rigid import solve_impulses

@@ -3,7 +3,6 @@
 Algorithms are imported where they are traced: a kernel from the cache needs none of them.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Unpack
 
 from tiburon.algorithms.setting import Setting
@@ -13,10 +12,8 @@ from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
 from tiburon.functions.library import front_door, library_function
 from tiburon.model import Model
 from tiburon.record import named_line
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
-
-Scalars = Sequence[Scalar]
 
 
 class InverseDynamicsDerivatives(NamedTuple):

@@ -3,7 +3,7 @@
 Algorithms are imported where they are traced: a kernel from the cache needs none of them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextvars import Context
 from functools import partial
 from typing import Any, NamedTuple, Unpack
@@ -37,12 +37,9 @@ from tiburon.model import Model, Plan
 from tiburon.model.model import per_model
 from tiburon.model.plan import INERTIAL_PARAMETERS
 from tiburon.record import named_line, record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
-
-Scalars = Sequence[Scalar]
-
 
 # -- forward dynamics -----------------------------------------------------------------------------
 

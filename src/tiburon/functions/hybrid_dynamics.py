@@ -19,12 +19,11 @@ from tiburon.functions.library import check_places, inputs_of, library_function,
 from tiburon.functions.parameters import CaseRows, vary
 from tiburon.model import Model
 from tiburon.native.arguments import as_floats, batch_shape, checked_targets, deliver
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 
 Pair = tuple[Array, Array]
-Scalars = Sequence[Scalar]
 CASE_DIMENSIONS = {"external_force": 1, "external_inertia": 2}
 """Dimensions of one case of the conditions that are given by name."""
 

@@ -16,7 +16,7 @@ from tiburon.functions.library import library_function, refuse_loops
 from tiburon.model import Model
 from tiburon.model.configuration import PositionLimits, position_limits, within_limits
 from tiburon.record import named_line, record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 from tiburon.trace.program import Input, current_graph
 
 Limits = Mapping[str, tuple[ArrayLike, ArrayLike]]
@@ -207,7 +207,7 @@ def _results(*results: Any) -> tuple[Any, ...]:
 
 
 @library_function("inverse_kinematics", _inputs, make=_results, parameters=(), keywords=MODEL_CALL)
-def _search(setting: Setting, q: Sequence[Scalar], *arrays: Sequence[Scalar]) -> Any:
+def _search(setting: Setting, q: Scalars, *arrays: Scalars) -> Any:
     from tiburon.algorithms.inverse_kinematics import search
 
     return search(setting, q, *arrays)

@@ -22,12 +22,9 @@ from tiburon.functions.library import (
     pair,
 )
 from tiburon.model import Model
-from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalar, Vec3
+from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalars, Vec3
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
-
-Scalars = Sequence[Scalar]
-
 
 GIVEN_POINT = "point"
 """Option "at" of code that takes the point as an array."""

@@ -71,7 +71,7 @@ from tiburon.model import WORLD, Model, World
 from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset, RelativeMotion
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.declared import is_declared
@@ -484,21 +484,21 @@ def problem_inputs(model: Model, options: Options) -> list[Input]:
 class ProblemInputs(NamedTuple):
     """Inputs of the kernels, in order."""
 
-    q: Sequence[Scalar]
-    v: Sequence[Scalar]
-    vd: Sequence[Scalar]
-    touching: Sequence[Scalar]
-    x: Sequence[Scalar]
-    tau: Sequence[Scalar]
-    max_step: Sequence[Scalar]
-    prefer: Sequence[Scalar]
-    failed: Sequence[Scalar]
-    sites: Sequence[Scalar]
-    friction: Sequence[Scalar]
-    torsion: Sequence[Scalar]
-    limit_values: Sequence[Scalar]
-    weights: Sequence[Scalar]
-    surfaces: Sequence[Scalar]
+    q: Scalars
+    v: Scalars
+    vd: Scalars
+    touching: Scalars
+    x: Scalars
+    tau: Scalars
+    max_step: Scalars
+    prefer: Scalars
+    failed: Scalars
+    sites: Scalars
+    friction: Scalars
+    torsion: Scalars
+    limit_values: Scalars
+    weights: Scalars
+    surfaces: Scalars
 
 
 def stated_problem(setting: Setting, given: ProblemInputs) -> Any:
@@ -541,7 +541,7 @@ def _programmed(setting: Setting, given: ProblemInputs) -> tuple[Any, Any]:
 
 
 @library_function("shared_load", problem_inputs, keywords=CONDITIONS | {"errors"})
-def _share(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
+def _share(setting: Setting, *inputs: Scalars) -> Any:
     from tiburon.load_sharing.solution import shared, torque_bounds
 
     given, limits = ProblemInputs(*inputs), dict(setting.options)["limits"]
@@ -551,28 +551,28 @@ def _share(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
 
 
 @library_function("load_matrices", problem_inputs, keywords=CONDITIONS)
-def _matrices(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
+def _matrices(setting: Setting, *inputs: Scalars) -> Any:
     from tiburon.load_sharing.solution import matrices
 
     return matrices(_programmed(setting, ProblemInputs(*inputs))[1])
 
 
 @library_function("load_wrenches", problem_inputs, keywords=CONDITIONS)
-def _wrenches(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
+def _wrenches(setting: Setting, *inputs: Scalars) -> Any:
     from tiburon.load_sharing.recovery import recovered
 
     return recovered(stated_problem(setting, ProblemInputs(*inputs)))
 
 
 @library_function("load_supports", problem_inputs, keywords=CONDITIONS)
-def _supports(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
+def _supports(setting: Setting, *inputs: Scalars) -> Any:
     from tiburon.load_sharing.recovery import supported
 
     return supported(stated_problem(setting, ProblemInputs(*inputs)))
 
 
 @library_function("load_squares", problem_inputs, keywords=CONDITIONS)
-def _squares(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
+def _squares(setting: Setting, *inputs: Scalars) -> Any:
     given = ProblemInputs(*inputs)
     problem = stated_problem(setting, given)
     objective: Objective = dict(setting.options)["objective"]

@@ -3,7 +3,6 @@
 Accelerations are changed where contacts do not allow them.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from tiburon.functions.load_sharing import ProblemInputs, problem_inputs, stated
 from tiburon.load_sharing.limits.limit import RunTime
 from tiburon.load_sharing.problem import Before, Layout
 from tiburon.model import Model
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.program import Input
 
 AIM = 10
@@ -75,7 +74,7 @@ def _inputs(model: Model, options: Options) -> list[Input]:
     return [*problem_inputs(model, options), *own]
 
 
-def _tracked(setting: Setting, *inputs: Sequence[Scalar]) -> Any:
+def _tracked(setting: Setting, *inputs: Scalars) -> Any:
     from tiburon.load_sharing.solution import program_of, shared, torque_bounds
     from tiburon.load_sharing.tracking import (
         Following,

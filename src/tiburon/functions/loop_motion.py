@@ -17,13 +17,11 @@ from tiburon.functions.library import library_function
 from tiburon.functions.parameters import robot_of_case
 from tiburon.model import Model
 from tiburon.record import record
-from tiburon.spatial import Motion, Scalar
+from tiburon.spatial import Motion, Scalars
 from tiburon.spatial.rotations import quaternion_to_matrix
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 from tiburon.trace.value import require
-
-Scalars = Sequence[Scalar]
 
 MAX_RESIDUAL = 1e-9
 """Largest loop-closure error of a result [m or rad]; usually it is 1e-13."""

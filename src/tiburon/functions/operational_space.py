@@ -18,10 +18,7 @@ from tiburon.functions.library import INERTIA, front_door, library_function
 from tiburon.model import Model
 from tiburon.native.arguments import checked_targets, deliver
 from tiburon.record import record
-from tiburon.spatial import Scalar
-
-Scalars = Sequence[Scalar]
-
+from tiburon.spatial import Scalars
 
 if TYPE_CHECKING:
     from tiburon.algorithms.articulated_response import Response

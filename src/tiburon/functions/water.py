@@ -28,12 +28,9 @@ from tiburon.model import CylinderDrag, Fin, Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import named_line
-from tiburon.spatial import Motion, Scalar
+from tiburon.spatial import Motion, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
-
-Scalars = Sequence[Scalar]
-
 
 REGIMES = (
     (250.0, "laminar"),

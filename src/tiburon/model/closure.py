@@ -32,7 +32,7 @@ from tiburon.model.joints.user_joint import joint_graph
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import check_name, check_places, finite_array
 from tiburon.record import field, record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.vec3 import ZERO3, add, cross
 from tiburon.trace.declared import Identical, by_identity, is_declared
 
@@ -174,9 +174,9 @@ MOTION_SIZE = 6
 class Seen(NamedTuple):
     """Arguments of `closure_program` in one state."""
 
-    x: Sequence[Scalar]
-    y: Sequence[Scalar] = ()
-    z: Sequence[Scalar] = ()
+    x: Scalars
+    y: Scalars = ()
+    z: Scalars = ()
 
 
 class ClosureProgram(NamedTuple):

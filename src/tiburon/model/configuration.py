@@ -21,7 +21,7 @@ from tiburon.model.joints import Joint
 from tiburon.model.joints.coupled import Coupled
 from tiburon.model.parts import NamedParts
 from tiburon.model.plan import RunTime
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalars
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.program import current_graph
 
@@ -94,9 +94,7 @@ def as_batch(value: ArrayLike, size: int, argument: str, expected: str) -> Array
 
 
 def over_joints(
-    joints: Sequence[Joint],
-    function: Callable[..., Sequence[Scalar]],
-    *arguments: tuple[Array, str],
+    joints: Sequence[Joint], function: Callable[..., Scalars], *arguments: tuple[Array, str]
 ) -> Array:
     """Apply a function of one joint to all joints of a batch, or of one traced state.
 

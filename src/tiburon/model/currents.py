@@ -8,7 +8,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -19,7 +19,7 @@ from tiburon.errors import ModelError, shown
 from tiburon.model.value_checks import Vec3 as FloatVec3
 from tiburon.model.value_checks import finite_array, number, vec3
 from tiburon.record import field, record
-from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial import Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import add, scale
 from tiburon.trace.declared import is_declared
 
@@ -39,7 +39,7 @@ class Current(ABC):
     """
 
     @abstractmethod
-    def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
+    def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s].
 
         Args:
@@ -64,7 +64,7 @@ class Current(ABC):
         object.__setattr__(result, "_origin", self.source)
         return result
 
-    def with_parameters(self, numbers: Sequence[Scalar]) -> Self:
+    def with_parameters(self, numbers: Scalars) -> Self:
         """Return the same current with other scalars in place of `parameters`."""
         given = iter(numbers)
 
@@ -185,7 +185,7 @@ def _arguments_used(current: Current) -> set[int]:
     return {graph.payloads[node][1] for node in live if graph.ops[node] == "input"}
 
 
-def flow_at(current: Current, numbers: Sequence[Scalar], time: Scalar, position: Vec3) -> Flow:
+def flow_at(current: Current, numbers: Scalars, time: Scalar, position: Vec3) -> Flow:
     """Return the flow at a time and position.
 
     Args:
@@ -222,7 +222,7 @@ class UniformCurrent(Current):
     def __post_init__(self) -> None:
         object.__setattr__(self, "speed", vec3(self.speed, "uniform current", "speed"))
 
-    def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
+    def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s]."""
         return self.speed
 
@@ -246,7 +246,7 @@ class LinearShear(Current):
         object.__setattr__(self, "depth", _number(owner, "depth", self.depth, positive=True))
         object.__setattr__(self, "surface", _number(owner, "surface", self.surface))
 
-    def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
+    def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s]."""
         share = 1.0 + (position[2] - self.surface) / self.depth
         return scale(self.surface_speed, np.minimum(np.maximum(share, 0.0), 1.0))
@@ -276,7 +276,7 @@ class PowerShear(Current):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "surface", _number(owner, "surface", self.surface))
 
-    def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
+    def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s]."""
         share = 1.0 + (position[2] - self.surface) / self.depth
         # an infinite gradient at the floor would give an infinite acceleration
@@ -306,7 +306,7 @@ class Tide(Current):
         object.__setattr__(self, "period", _number("tide", "period", self.period, positive=True))
         object.__setattr__(self, "phase", _number("tide", "phase", self.phase))
 
-    def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
+    def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s]."""
         swing = np.sin((2.0 * math.pi) * time / self.period + self.phase)
         return add(self.mean, scale(self.amplitude, swing))
@@ -374,7 +374,7 @@ class Waves(Current):
             rows.append((0.5 * train.height * omega, omega, kx, ky, train.phase))
         object.__setattr__(self, "components", tuple(rows))
 
-    def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
+    def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s]."""
         x, y, z = position
         below = np.minimum(z - self.surface, 0.0)
@@ -409,7 +409,7 @@ class TableCurrent(Current):
         object.__setattr__(self, "times", tuple(times.tolist()))
         object.__setattr__(self, "speeds", tuple((x, y, z) for x, y, z in speeds.tolist()))
 
-    def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
+    def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s]."""
         total: Vec3 = self.speeds[0]
         for k in range(len(self.times) - 1):
@@ -430,7 +430,7 @@ class CurrentSum(Current):
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(current_from(p) for p in _listed(self.parts)))
 
-    def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
+    def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s]."""
         total: Vec3 = (0.0, 0.0, 0.0)
         for part in self.parts:
@@ -452,7 +452,7 @@ class FunctionCurrent(Current):
         """The function, which identifies the current."""
         return self.function
 
-    def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
+    def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s]."""
         from tiburon.trace.array import as_traced
 

@@ -22,7 +22,7 @@ from tiburon.model.body import WORLD
 from tiburon.model.closure import JointCoupling, LoopClosure
 from tiburon.model.pose import Pose
 from tiburon.record import record
-from tiburon.spatial import Factor, Rotation, Scalar, Transform, Translation
+from tiburon.spatial import Factor, Rotation, Scalar, Scalars, Transform, Translation
 from tiburon.spatial.rotations import matrix_to_rotation_vector, rotation_vector_to_matrix
 from tiburon.spatial.vec3 import (
     IDENTITY3,
@@ -116,7 +116,7 @@ class Slot(NamedTuple):
     rotation: int | None
     """Likewise."""
 
-    def at(self, numbers: Sequence[Scalar]) -> tuple[Mat3, Vec3]:
+    def at(self, numbers: Scalars) -> tuple[Mat3, Vec3]:
         """Return rotation and translation for given numbers, which may be traced."""
         R: Mat3 = self.pose.rotation
         p: Vec3 = self.pose.translation
@@ -153,7 +153,7 @@ def joined(*links: Pose | Slot) -> Chain:
     return tuple(found)
 
 
-def evaluate(chain: Chain, numbers: Sequence[Scalar]) -> tuple[Mat3, Vec3]:
+def evaluate(chain: Chain, numbers: Scalars) -> tuple[Mat3, Vec3]:
     """Return rotation and translation of the last frame of a chain in the first."""
     R: Mat3 = IDENTITY3
     p: Vec3 = ZERO3
@@ -166,7 +166,7 @@ def evaluate(chain: Chain, numbers: Sequence[Scalar]) -> tuple[Mat3, Vec3]:
     return R, p
 
 
-def transform_at(chain: Chain, numbers: Sequence[Scalar]) -> Transform:
+def transform_at(chain: Chain, numbers: Scalars) -> Transform:
     """Return the map of motion over a chain."""
     R, p = evaluate(chain, numbers)
     factors: list[Factor] = [Translation(p)]

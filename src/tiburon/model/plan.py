@@ -35,7 +35,7 @@ from tiburon.model.pose import Pose
 from tiburon.model.reframe import WORLD_LINK, ChosenFrame, Layout, choose_frames, join_fixed
 from tiburon.native.cache_file import blake2b
 from tiburon.record import field, record
-from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalar, Transform
+from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalar, Scalars, Transform
 from tiburon.trace.declared import structure_text
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class PlanBody:
         """Total inertia of the link: rigid-body inertia and added mass."""
         return self.inertia if self.added is None else self.added + self.inertia
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the parent's frame to the body's.
 
         Args:
@@ -173,7 +173,7 @@ class Plan:
     """Ends of loops that are: their placements by name and number of the end."""
 
     @classmethod
-    def build(cls, model: "Model", parameters: Sequence[Scalar] | None = None) -> "Plan":
+    def build(cls, model: "Model", parameters: Scalars | None = None) -> "Plan":
         """Lay out a model.
 
         Args:
@@ -279,7 +279,7 @@ class Plan:
         found = Geometry(names, (), tuple(joints), tuple(frames), tuple(ends))
         return replace(self, geometry=found).with_geometry(numbers)
 
-    def with_geometry(self, numbers: Sequence[Scalar]) -> "Plan":
+    def with_geometry(self, numbers: Scalars) -> "Plan":
         """Return the same plan with other values of its geometry.
 
         Args:
@@ -332,7 +332,7 @@ class Plan:
             *(f"{body.name}.{word}" in names for body in bodies for word in _armature_words(body)),
         )
 
-    def with_parameters(self, parameters: Sequence[Scalar]) -> "Plan":
+    def with_parameters(self, parameters: Scalars) -> "Plan":
         """Return the same plan with other inertial parameters."""
         given = tuple(parameters)
         if len(given) != len(self.parameter_names):

@@ -1,7 +1,7 @@
 """Water: density, current, surface."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from tiburon.model.currents import (
 )
 from tiburon.model.value_checks import Vec3, number, vec3
 from tiburon.record import field, record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
 
 @record
@@ -170,7 +170,7 @@ class Water:
         ends = self.surface is not None
         return (self._has_density, self.motion.structure(), self.strips, self.split_strips, ends)
 
-    def state(self, numbers: Sequence[Scalar]) -> tuple[Scalar, "FlowField", Scalar | None]:
+    def state(self, numbers: Scalars) -> tuple[Scalar, "FlowField", Scalar | None]:
         """Return density, current and surface with other scalars in place of `parameters`."""
         given = tuple(numbers)
         density, rest = (given[0], given[1:]) if self._has_density else (0.0, given)

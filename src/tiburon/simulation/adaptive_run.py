@@ -1,7 +1,7 @@
 """Runs of adaptive steps: each case its own, all of them on one grid of recorded times."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,14 +32,14 @@ from tiburon.simulation.integrators.adaptive import (
     start_adaptive,
     state_at,
 )
-from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.method import Pair
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.step import MOST_STEPS, chosen, resting_state, traced_rates
 from tiburon.simulation.system import ELEMENTS, System
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, while_loop
 from tiburon.trace.structure import Structure, flatten, rebuild
@@ -268,7 +268,8 @@ class AdaptiveSource:
                 settle,
             )
             # steps may be long: they are looked at in parts
-            met, before = (0.0,) * len(going.g), going.g
+            met: Scalars = (0.0,) * len(going.g)
+            before: Scalars = going.g
             for part in range(1, PARTS_PER_STEP):
                 time = at.begin + (part / PARTS_PER_STEP) * at.length
                 g = event_values(*state_at(manifold, at, time), time)
@@ -291,7 +292,7 @@ def _no_margins(*_: Any) -> Scalars:
 
 
 def _exact_rates(
-    system: System, u: Scalars, p: Sequence[Scalar]
+    system: System, u: Scalars, p: Scalars
 ) -> tuple[Callable[..., Scalars], Callable[..., Scalars]]:
     """Return rates and margins of contact modes for q, w and time: one function computes both."""
 
@@ -310,7 +311,7 @@ def _exact_rates(
     return rates, margins
 
 
-def _settling(system: System, u: Scalars, p: Sequence[Scalar]) -> Settle | None:
+def _settling(system: System, u: Scalars, p: Scalars) -> Settle | None:
     """Return what brings states back onto loops and held contacts; None for trees."""
     if not system.is_constrained:
         return None

@@ -193,7 +193,7 @@ def _kernel(system: System, fresh: bool) -> Any:
         q, v, u = (tuple(scalars(given[name])) for name in ("q", "v", "u"))
         time = given["time"]
         if fresh:
-            u = system.update(q, v, u, time)
+            u = tuple(system.update(q, v, u, time))
         chart = Chart(Manifold(model), implicit.under(u), q)
         columns = rate_changes(chart, chart.start(v), time).by_state
         rows = [[column[i] for column in columns] for i in range(len(columns))]

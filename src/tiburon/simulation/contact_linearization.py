@@ -62,7 +62,7 @@ from tiburon.loops.metric import TreeMetric
 from tiburon.model import Joint, Model, Plan, PlanBody, World
 from tiburon.simulation.contact_modes import contact_modes
 from tiburon.simulation.contact_start import contact_states
-from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.linearization import (
     ContactLinearization,
     Derivatives,
@@ -73,7 +73,7 @@ from tiburon.simulation.linearization import (
 )
 from tiburon.simulation.step_derivative import step_derivative_kernel
 from tiburon.simulation.system import System
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Vec3
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import ZERO3, add_cross, dot
 from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import values_and_tangents

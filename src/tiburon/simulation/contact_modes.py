@@ -1,11 +1,9 @@
 """Modes of contact points in a step, and how far they are from changing."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tiburon.contact.rigid import MIN_SLIP_SHARE, ContactProblem
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.primitives.contact_phases import for_contacts
 
 MIN_DIVISOR = 1e-300
@@ -13,11 +11,7 @@ MIN_DIVISOR = 1e-300
 
 
 def contact_modes(
-    problem: ContactProblem,
-    p: Sequence[Scalar],
-    least: Sequence[Scalar],
-    u: Sequence[Scalar],
-    h: Scalar,
+    problem: ContactProblem, p: Scalars, least: Scalars, u: Scalars, h: Scalar
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return the mode of each contact (0 open, 1 sticking, 2 sliding), and its margin.
 
@@ -93,7 +87,7 @@ def contact_modes(
     return [mode for mode, _ in found], [margin for _, margin in found]
 
 
-def _largest(values: Sequence[Scalar]) -> Scalar:
+def _largest(values: Scalars) -> Scalar:
     found: Scalar = 0.0
     for value in values:
         found = np.maximum(found, np.abs(value))

@@ -28,7 +28,7 @@ from tiburon.model import Body, Inertia, Model, Plan, Prismatic
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.system import System
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
 ACCEPTED_STARTS = 64
 """Starts of a system that are remembered as accepted."""
@@ -153,14 +153,14 @@ def _growth(method: Method, slider: Manifold, mode: Oscillator, dt: float) -> fl
     """Return the spectral radius of a step on an oscillator."""
     square = mode.frequency * mode.frequency
 
-    def rates(q: Sequence[Scalar], w: Sequence[Scalar], *_: Scalar) -> tuple[Scalar, ...]:
+    def rates(q: Scalars, w: Scalars, *_: Scalar) -> tuple[Scalar, ...]:
         return (-square * (q[0] + mode.time_constant * w[0]),)
 
     columns = []
     # lengths of about 1 in units of the oscillation
     for q, w in (((1.0,), (0.0,)), ((0.0,), (mode.frequency,))):
-        q, w = method.step(slider, rates, q, w, dt, 0.0)
-        columns.append((q[0], w[0] / mode.frequency))
+        (x,), (v,) = method.step(slider, rates, q, w, dt, 0.0)
+        columns.append((x, v / mode.frequency))
     return float(np.abs(np.linalg.eigvals(np.array(columns, dtype=np.float64).T)).max())
 
 

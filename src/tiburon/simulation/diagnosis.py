@@ -14,10 +14,11 @@ from tiburon.functions.contact import contacts_among
 from tiburon.functions.parameters import geometry_of
 from tiburon.loops.stabilization import DeNOC
 from tiburon.results.outcome import Outcomes
-from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.system import System
+from tiburon.spatial import Scalars
 from tiburon.trace.graph import ANGLE_LIMIT
 
 BEYOND_GRID = "beyond the grid of the ground"

@@ -32,14 +32,12 @@ from tiburon.results.outcome import EventRecord
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import push_forward
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import as_value, float_node
 from tiburon.trace.value import common_graph
-
-Scalars = tuple[Scalar, ...]
 
 TIME_TOLERANCE = 1e-12
 """Width of the bracket around an event at which the search ends [s]."""
@@ -184,14 +182,7 @@ class Watch:
     def __len__(self) -> int:
         return len(self.events)
 
-    def values(
-        self,
-        system: System,
-        q: Sequence[Scalar],
-        w: Sequence[Scalar],
-        u: Sequence[Scalar],
-        time: Scalar,
-    ) -> Scalars:
+    def values(self, system: System, q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
         """Return the value of each expression in a state."""
         state = system.state(q, w, u, time)
         found = []
@@ -202,7 +193,7 @@ class Watch:
             found.append(given[0])
         return tuple(found)
 
-    def crossed(self, before: Sequence[Scalar], after: Sequence[Scalar]) -> Scalars:
+    def crossed(self, before: Scalars, after: Scalars) -> Scalars:
         """Return 1 for each expression that crosses zero in its direction, else 0.
 
         A value that leaves zero has crossed it before: continuing from an event does not detect it

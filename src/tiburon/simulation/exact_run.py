@@ -66,7 +66,7 @@ from tiburon.simulation.events import (
 )
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.system import System
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, trace
 
@@ -153,14 +153,7 @@ class ContactWatch(Watch):
         """Number of the first event of the user."""
         return EVENTS_PER_POINT * len(self.points)
 
-    def values(
-        self,
-        system: System,
-        q: Sequence[Scalar],
-        w: Sequence[Scalar],
-        u: Sequence[Scalar],
-        time: Scalar,
-    ) -> tuple[Scalar, ...]:
+    def values(self, system: System, q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
         """Return the values of the user's events; margins are computed with the rates."""
         return self.own.values(system, q, w, u, time) if self.own.events else ()
 
@@ -297,7 +290,7 @@ def _look(system: System) -> Callable[[Any], Any]:
         world = [force_on_first(p, forces.f[3 * k : 3 * k + 3]) for k, p in enumerate(points)]
         margins = mode_margins(problem, forces, surfaces, modes, time)
 
-        def shaped(values: Sequence[Scalar], *shape: int) -> Any:
+        def shaped(values: Scalars, *shape: int) -> Any:
             return as_traced(list(values)).reshape(*shape)
 
         return {

@@ -26,8 +26,8 @@ from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall, takes_condit
 from tiburon.functions.library import LibraryFunction
 from tiburon.model import Joint, Model
 from tiburon.record import named_line
-from tiburon.simulation.integrators.manifold import Manifold, Scalars
-from tiburon.spatial import Scalar
+from tiburon.simulation.integrators.manifold import Manifold
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import values_and_tangents
 from tiburon.trace.primitives.rk4_chain import BLOCKS, Rk4Chain

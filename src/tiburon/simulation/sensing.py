@@ -25,7 +25,7 @@ from tiburon.errors import DomainError, ModelError
 from tiburon.model import Model
 from tiburon.simulation.state import Readings, unique_names
 from tiburon.simulation.system import ELEMENTS, System
-from tiburon.spatial import Force, Scalar
+from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
@@ -47,10 +47,10 @@ class Sensed:
         self,
         system: System,
         time: Scalar,
-        q: Sequence[Scalar],
-        w: Sequence[Scalar],
-        u: Sequence[Scalar],
-        p: Sequence[Scalar] | None = None,
+        q: Scalars,
+        w: Scalars,
+        u: Scalars,
+        p: Scalars | None = None,
     ) -> None:
         """Remember a state; the arguments are those of `System.rates`."""
         self.system = system
@@ -64,7 +64,7 @@ class Sensed:
         return self.system.model
 
     @property
-    def z(self) -> Sequence[Scalar]:
+    def z(self) -> Scalars:
         """Discrete states of elements."""
         return self._u[self.system.discrete]
 
@@ -74,12 +74,12 @@ class Sensed:
         return StateKinematics(self.system._setting(self.q, self.v, self.time), self.q, self.v)
 
     @cached_property
-    def rates(self) -> Sequence[Scalar]:
+    def rates(self) -> Scalars:
         """Joint accelerations [m/s^2 or rad/s^2], then rates of continuous states."""
         return self.system.rates(self.q, self._w, self._u, self.time, self._p)
 
     @cached_property
-    def vd(self) -> Sequence[Scalar]:
+    def vd(self) -> Scalars:
         """Joint accelerations [m/s^2 or rad/s^2], nv scalars."""
         return type(self.v)(self.rates[: self.model.nv])
 
@@ -127,7 +127,7 @@ class Sensor:
         """Return the unit of each channel."""
         return ("",) * len(self.channel_names(model))
 
-    def measure(self, now: Sensed) -> Sequence[Scalar]:
+    def measure(self, now: Sensed) -> Scalars:
         """Return what it reads without errors, one scalar per channel."""
         raise TypeError(f"{type(self).__name__} does not define what it reads: define measure(now)")
 

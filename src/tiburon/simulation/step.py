@@ -9,7 +9,7 @@ every kernel that contains it.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,12 +19,12 @@ from tiburon.algorithms.tape_calls import scalars
 from tiburon.record import record
 from tiburon.simulation.events import Watch
 from tiburon.simulation.integrators.kept_inertia import KeptSystem
-from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold, Scalars
+from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.system import ELEMENTS, System, put_latest
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, where_needed
 from tiburon.trace.structure import Structure, flatten, rebuild
@@ -79,7 +79,7 @@ PLAIN_CLOCK = 4
 
 
 def traced_rates(
-    system: System, manifold: Manifold, p: Sequence[Scalar], *, updated: bool = False
+    system: System, manifold: Manifold, p: Scalars, *, updated: bool = False
 ) -> tuple[Callable[..., Scalars], Callable[..., Scalars]]:
     """Return the rates of a system as traced functions, which all stages of a step share.
 
@@ -130,7 +130,7 @@ class Stepping:
         self,
         system: System,
         method: Method,
-        p: Sequence[Scalar] = (),
+        p: Scalars = (),
         *,
         settles: bool = True,
         reuses: bool = True,
@@ -177,7 +177,8 @@ class Stepping:
         def step(
             q: Scalars, w: Scalars, memory: Any, u: Scalars, h: Scalar, time: Scalar
         ) -> tuple[Any, ...]:
-            start, held = (q, w, memory), ()
+            start = (q, w, memory)
+            held: Scalars = ()
 
             def free() -> tuple[Scalars, Scalars, Any]:
                 if parted is not None and parted.holds_remote:

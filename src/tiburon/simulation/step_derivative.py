@@ -18,12 +18,12 @@ from tiburon.contact.rigid import PointState, contact_problem, rigid_step
 from tiburon.contact.rows import in_frame
 from tiburon.loops.projection import projected_velocity
 from tiburon.simulation.contact_modes import contact_modes
-from tiburon.simulation.integrators.manifold import Manifold, Scalars, changes_along
+from tiburon.simulation.integrators.manifold import Manifold, changes_along
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.step import Stepping
 from tiburon.simulation.system import ELEMENTS, System
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 from tiburon.trace.regions import for_each, function
@@ -78,7 +78,7 @@ def step_columns(
     h: Scalar,
     time: Scalar,
     p: Sequence[Scalar],
-) -> list[Scalars]:
+) -> Sequence[Scalars]:
     """Return the changes of the state after a step along each direction of (dq, v, tau).
 
     Args:

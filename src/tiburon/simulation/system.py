@@ -99,7 +99,7 @@ from tiburon.model import Model, Plan, Water, World
 from tiburon.results.header import Column, state_columns
 from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
 from tiburon.simulation.state import CommandRow, Readings, State, unique_names
-from tiburon.spatial import Motion, Scalar
+from tiburon.spatial import Motion, Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.declared import (
     Identical,
@@ -115,9 +115,6 @@ from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.program import Input, Program, current_graph, input_array
 from tiburon.trace.regions import where_needed
 from tiburon.trace.value import Value, require
-
-Scalars = tuple[Scalar, ...]
-
 
 MAX_CONTACT_RESIDUAL = 1e-3
 """Relative residual of contact impulses above which a step has failed, whatever its tolerance."""
@@ -174,10 +171,10 @@ class Driving:
 
     __slots__ = ("force", "outputs", "rates", "wrenches")
 
-    def __init__(self, force: Sequence[Scalar]) -> None:
+    def __init__(self, force: Scalars) -> None:
         self.force = list(force)
         """Joint force [N or N m], nv scalars."""
-        self.wrenches: list[tuple[str, Sequence[Scalar]]] = []
+        self.wrenches: list[tuple[str, Scalars]] = []
         """Frames and the wrenches on them, frame axes [N m, N]."""
         self.rates: list[Scalar] = []
         """Rates of the continuous states of elements."""
@@ -205,17 +202,17 @@ class Driving:
         self.outputs.update(action.outputs or {})
 
 
-def _fits(element: Element, what: str, expected: int, values: Sequence[Scalar]) -> None:
+def _fits(element: Element, what: str, expected: int, values: Scalars) -> None:
     if len(values) != expected:
         given = len(values)
         raise ShapeError(f"element {element.name!r}: {what}", f"{expected} numbers", f"{given}")
 
 
 def summed_wrenches(
-    wrenches: Sequence[tuple[str, Sequence[Scalar]]],
-) -> dict[str, Sequence[Scalar]]:
+    wrenches: Sequence[tuple[str, Scalars]],
+) -> dict[str, Scalars]:
     """Return one wrench per frame."""
-    found: dict[str, Sequence[Scalar]] = {}
+    found: dict[str, Scalars] = {}
     for frame, wrench in wrenches:
         known = found.get(frame)
         found[frame] = wrench if known is None else tuple(map(add, known, wrench))
@@ -386,7 +383,7 @@ class System:
             for e in self.elements
         ]
         self._control_tables = tuple(_called(getattr(control, "tables", ())))
-        self._bound: Mapping[str, Sequence[Scalar]] | None = None
+        self._bound: Mapping[str, Scalars] | None = None
         self._constants: dict[tuple[str, str], tuple[float | None, ...]] = {}
         self._user_code: tuple[Any, Hashable] | None = None
         self.kept: dict[Any, Any] = {}
@@ -470,11 +467,11 @@ class System:
 
     def rates(
         self,
-        q: Sequence[Scalar],
-        w: Sequence[Scalar],
-        u: Sequence[Scalar],
+        q: Scalars,
+        w: Scalars,
+        u: Scalars,
         time: Scalar = 0.0,
-        p: Sequence[Scalar] | None = None,
+        p: Scalars | None = None,
         guided: "Guided | None" = None,
         updated: bool = False,
     ) -> Scalars:
@@ -493,11 +490,11 @@ class System:
 
     def motion(
         self,
-        q: Sequence[Scalar],
-        w: Sequence[Scalar],
-        u: Sequence[Scalar],
+        q: Scalars,
+        w: Scalars,
+        u: Scalars,
         time: Scalar = 0.0,
-        p: Sequence[Scalar] | None = None,
+        p: Scalars | None = None,
         guided: "Guided | None" = None,
         updated: bool = False,
     ) -> tuple[Scalars, Scalars]:
@@ -506,12 +503,7 @@ class System:
         return rates, forces
 
     def rates_and_margins(
-        self,
-        q: Sequence[Scalar],
-        w: Sequence[Scalar],
-        u: Sequence[Scalar],
-        time: Scalar,
-        p: Sequence[Scalar] | None = None,
+        self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
     ) -> tuple[Scalars, Scalars]:
         """Return the rates of an event-driven run, and the margins of its contact modes.
 
@@ -524,11 +516,11 @@ class System:
 
     def _moved(
         self,
-        q: Sequence[Scalar],
-        w: Sequence[Scalar],
-        u: Sequence[Scalar],
+        q: Scalars,
+        w: Scalars,
+        u: Scalars,
         time: Scalar,
-        p: Sequence[Scalar] | None,
+        p: Scalars | None,
         guided: "Guided | None" = None,
         updated: bool = False,
     ) -> tuple[Scalars, Scalars, tuple[HeldContacts, ModeForces] | None]:
@@ -556,12 +548,7 @@ class System:
         return self.contact is not None and isinstance(self.contact[0], ExactContact)
 
     def held_contacts(
-        self,
-        q: Sequence[Scalar],
-        w: Sequence[Scalar],
-        u: Sequence[Scalar],
-        time: Scalar,
-        p: Sequence[Scalar] | None = None,
+        self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
     ) -> tuple["HeldContacts", Scalars]:
         """Return the contacts of an event-driven run, and joint accelerations without them.
 
@@ -577,10 +564,10 @@ class System:
         here: Setting,
         q: JointVector,
         v: JointVector,
-        x: Sequence[Scalar],
-        vd: Sequence[Scalar],
-        u: Sequence[Scalar],
-        p: Sequence[Scalar] | None,
+        x: Scalars,
+        vd: Scalars,
+        u: Scalars,
+        p: Scalars | None,
     ) -> "HeldContacts":
         assert self.contact is not None
         element, at_z, at_p = self.contact
@@ -594,13 +581,13 @@ class System:
 
     def residual(
         self,
-        q: Sequence[Scalar],
-        w: Sequence[Scalar],
-        vd: Sequence[Scalar],
-        forces: Sequence[Scalar],
-        u: Sequence[Scalar],
+        q: Scalars,
+        w: Scalars,
+        vd: Scalars,
+        forces: Scalars,
+        u: Scalars,
         time: Scalar,
-        p: Sequence[Scalar] | None = None,
+        p: Scalars | None = None,
     ) -> tuple[Scalars, Scalars]:
         """Return the residual of the equations of motion, and the rates of continuous states.
 
@@ -618,9 +605,7 @@ class System:
             left = add_constraints(left, self._constraints(here, q, v, x), vd, forces)
         return tuple(left), (*driving.rates, *own)
 
-    def linear_solver(
-        self, q: Sequence[Scalar], w: Sequence[Scalar], time: Scalar
-    ) -> Callable[[Scalars], Scalars]:
+    def linear_solver(self, q: Scalars, w: Scalars, time: Scalar) -> Callable[[Scalars], Scalars]:
         """Return a solver of [[H, J^T], [J, 0]] [vd; -lambda] = r for vd."""
         q, v, x = self._parts(q, w)
         here, n = self._setting(q, v, time), self.model.nv
@@ -653,12 +638,12 @@ class System:
         self,
         q: JointVector,
         v: JointVector,
-        x: Sequence[Scalar],
-        u: Sequence[Scalar],
+        x: Scalars,
+        u: Scalars,
         time: Scalar,
-        p: Sequence[Scalar] | None,
+        p: Scalars | None,
         updated: bool = False,
-    ) -> tuple[Setting, Driving, Sequence[Scalar]]:
+    ) -> tuple[Setting, Driving, Scalars]:
         """Return the conditions with all external forces, joint forces, and controller rates."""
         # visits recorded as steps take what belongs to their body from joint vectors only
         here = self._setting(q, v, time)
@@ -672,23 +657,23 @@ class System:
     def driven(
         self,
         here: Setting,
-        q: Sequence[Scalar],
-        v: Sequence[Scalar],
-        x: Sequence[Scalar],
-        u: Sequence[Scalar],
+        q: Scalars,
+        v: Scalars,
+        x: Scalars,
+        u: Scalars,
         time: Scalar,
-        p: Sequence[Scalar] | None = None,
+        p: Scalars | None = None,
         updated: bool = False,
-    ) -> tuple[Driving, Sequence[Scalar]]:
+    ) -> tuple[Driving, Scalars]:
         """Evaluate controller and elements; return their actions and the controller's rates."""
-        own: Sequence[Scalar] = u[len(self.command_names) : self.readings.start]
+        own: Scalars = u[len(self.command_names) : self.readings.start]
         commands = u
         if self.control is not None and not self.held:
             commands, own = self.decide(q, v, x, u, time)
         return self.drive(here, q, v, x, commands, time, p, u[self.discrete], updated), own
 
     def _constraints(
-        self, here: Setting, q: JointVector, v: JointVector, x: Sequence[Scalar]
+        self, here: Setting, q: JointVector, v: JointVector, x: Scalars
     ) -> Constraints:
         """Return the constraints of all loops, zero where a switched loop is open."""
         return switched(constraints(self.model, here.plan, q, v), self.switches(x))
@@ -703,15 +688,15 @@ class System:
         here: Setting,
         q: JointVector,
         v: JointVector,
-        x: Sequence[Scalar],
-        force: Sequence[Scalar],
+        x: Scalars,
+        force: Scalars,
         prescribed: "Sequence[Prescribed]" = (),
         guided: "Guided | None" = None,
-    ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
+    ) -> tuple[Scalars, Scalars]:
         """Return joint accelerations and constraint forces, by the method that the robot needs."""
         if self.partition is not None and self.partition.computes:
-            found_in_parts: tuple[Sequence[Scalar], Sequence[Scalar]] = (
-                self.partition.accelerations(self, here, q, v, x, force)
+            found_in_parts: tuple[Scalars, Scalars] = self.partition.accelerations(
+                self, here, q, v, x, force
             )
             return found_in_parts
         tau = JointVector(force)
@@ -744,10 +729,10 @@ class System:
         here: Setting,
         q: JointVector,
         v: JointVector,
-        x: Sequence[Scalar],
+        x: Scalars,
         tau: JointVector,
         prescribed: "Sequence[Prescribed]",
-    ) -> tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]]:
+    ) -> tuple[Scalars, Scalars, Scalars]:
         """Return accelerations, joint forces and constraint forces with prescribed joints.
 
         Joint forces at prescribed joints are those that their motion takes in total.
@@ -763,12 +748,7 @@ class System:
         return hybrid_with_loops(here, q, v, tau, wanted, terms, self._min_cut)
 
     def prescribed_force(
-        self,
-        q: Sequence[Scalar],
-        w: Sequence[Scalar],
-        u: Sequence[Scalar],
-        time: Scalar,
-        p: Sequence[Scalar] | None = None,
+        self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
     ) -> Scalars:
         """Return the forces that move prescribed joints along their paths [N or N m], nv scalars.
 
@@ -789,11 +769,7 @@ class System:
         return tuple(needed[i] - force[i] if i in wanted else 0.0 for i in range(self.model.nv))
 
     def _contact_force(
-        self,
-        plan: Plan,
-        q: JointVector,
-        u: Sequence[Scalar],
-        p: Sequence[Scalar] | None,
+        self, plan: Plan, q: JointVector, u: Scalars, p: Scalars | None
     ) -> list[Scalar]:
         """Return the forces of rigid contacts over the step before on all joints [N or N m]."""
         assert self.contact is not None
@@ -826,7 +802,7 @@ class System:
         """Whether joints follow given paths."""
         return bool(self._prescribed_places)
 
-    def prescribed(self, time: Scalar, p: Sequence[Scalar] | None = None) -> "list[Prescribed]":
+    def prescribed(self, time: Scalar, p: Scalars | None = None) -> "list[Prescribed]":
         """Return the prescribed joints at a time [s]; p are the parameters of all elements."""
         if not self._prescribed_places:
             return []
@@ -845,12 +821,7 @@ class System:
         return bool(self.model.loops) or self.is_exact or self.prescribes
 
     def settle(
-        self,
-        q: Scalars,
-        w: Scalars,
-        time: Scalar,
-        u: Sequence[Scalar] = (),
-        p: Sequence[Scalar] | None = None,
+        self, q: Scalars, w: Scalars, time: Scalar, u: Scalars = (), p: Scalars | None = None
     ) -> tuple[Scalars, Scalars, Scalar]:
         """Project a state onto its constraints after a step; a tree stays as it is.
 
@@ -880,12 +851,7 @@ class System:
         return q, w, residual
 
     def _settle_contacts(
-        self,
-        q: Scalars,
-        w: Scalars,
-        time: Scalar,
-        u: Sequence[Scalar],
-        p: Sequence[Scalar] | None,
+        self, q: Scalars, w: Scalars, time: Scalar, u: Scalars, p: Scalars | None
     ) -> tuple[Scalars, Scalars]:
         """Close the gaps of closed contacts, and stop what they hold."""
         assert self.contact is not None
@@ -960,7 +926,7 @@ class System:
         here: Setting,
         q: JointVector,
         v: JointVector,
-        x: Sequence[Scalar],
+        x: Scalars,
         tau: JointVector,
         exchange: Exchanged | None = None,
     ) -> ConstrainedMotion:
@@ -970,11 +936,11 @@ class System:
         terms = self._constraints(here, q, v, x)
         return denoc_motion(here, terms, q, v, tau, self.legs, decay=sigma, exchange=exchange)
 
-    def coordinate_rows(self, x: Sequence[Scalar]) -> list[list[Scalar]]:
+    def coordinate_rows(self, x: Scalars) -> list[list[Scalar]]:
         """Return the rows W of independent velocities among the continuous states."""
         return self._rows_of(x)
 
-    def _rows_of(self, x: Sequence[Scalar]) -> list[list[Scalar]]:
+    def _rows_of(self, x: Scalars) -> list[list[Scalar]]:
         """Return the rows W among the continuous states."""
         assert self.coordinates is not None
         _, *entries = x[self.coordinates.states]
@@ -992,7 +958,7 @@ class System:
         assert isinstance(self.loop_method, DeNOC)
         return platform_on_legs(self.model, self.loop_method.platform)
 
-    def guided_state(self, q: Sequence[Scalar], w: Sequence[Scalar]) -> "Guided":
+    def guided_state(self, q: Scalars, w: Scalars) -> "Guided":
         """Return what the independent velocities and positions of a state determine.
 
         Args:
@@ -1016,9 +982,7 @@ class System:
         T = tuple(tuple(column) for column in basis.T())
         return Guided(tuple(position), tuple(velocity), tuple(gamma), T)
 
-    def coordinates_condition(
-        self, q: Sequence[Scalar], x: Sequence[Scalar]
-    ) -> tuple[Scalar, Scalar]:
+    def coordinates_condition(self, q: Scalars, x: Scalars) -> tuple[Scalar, Scalar]:
         """Return the condition of W when it was selected, and that at a configuration."""
         assert self.coordinates is not None
         plan = surroundings(self.model, self.world)[0]
@@ -1026,7 +990,7 @@ class System:
         basis = Complement(self.model, terms, self._rows_of(x), self._min_cut)
         return x[self.coordinates.states.start], basis.condition
 
-    def held_sine(self, q: Sequence[Scalar]) -> Scalar:
+    def held_sine(self, q: Scalars) -> Scalar:
         """Return how well the motors of a run by `DeNOC` determine a configuration, signed."""
         return held_sine(self.model, surroundings(self.model, self.world)[0], self.legs, q)
 
@@ -1054,7 +1018,7 @@ class System:
         return None
 
     @property
-    def contact_handle(self) -> Sequence[Scalar]:
+    def contact_handle(self) -> Scalars:
         """Handle of the ground's heights; empty without contact or on level ground."""
         start = 0
         for element, size in zip(self.elements, self._sizes, strict=True):
@@ -1095,7 +1059,7 @@ class System:
         u: Scalars,
         h: Scalar,
         time: Scalar,
-        p: Sequence[Scalar],
+        p: Scalars,
     ) -> tuple[Scalars, Scalars, Any, Scalars]:
         """Return position, w, memory of the method and held values at the end of a contact step.
 
@@ -1172,7 +1136,7 @@ class System:
         u: Scalars,
         h: Scalar,
         time: Scalar,
-        p: Sequence[Scalar],
+        p: Scalars,
     ) -> "PosedContact":
         """Return the contacts of a step before their impulses are known; arguments of `touch`."""
         assert self.contact is not None
@@ -1253,7 +1217,7 @@ class System:
             return None
         return names[int(worst)], f"of a residual of {residual:.2g}"
 
-    def _loops_at(self, plan: Plan, q: Sequence[Scalar], x: Sequence[Scalar]) -> tuple[Any, ...]:
+    def _loops_at(self, plan: Plan, q: Scalars, x: Scalars) -> tuple[Any, ...]:
         """Return the Jacobian of closed loops and its rank cut; nothing for a tree."""
         if not self.model.loops:
             return ()
@@ -1265,7 +1229,7 @@ class System:
         """Loop-closure error that a step may leave [m or rad]."""
         return max(MAX_RESIDUAL, self.redundancy_tolerance)
 
-    def gaps(self, q: Scalars, time: Scalar, x: Sequence[Scalar] | None = None) -> Scalars:
+    def gaps(self, q: Scalars, time: Scalar, x: Scalars | None = None) -> Scalars:
         """Return the residual of each loop constraint [m or rad].
 
         Continuous states x hold the offsets of switched loops; None leaves those out.
@@ -1285,7 +1249,7 @@ class System:
             start += size.states
         return found
 
-    def switches(self, x: Sequence[Scalar]) -> Switches | None:
+    def switches(self, x: Scalars) -> Switches | None:
         """Return which loops are closed; None if none can be opened."""
         if not self.switch_places:
             return None
@@ -1298,11 +1262,11 @@ class System:
             },
         )
 
-    def plan_at(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar) -> Plan:
+    def plan_at(self, q: Scalars, v: Scalars, time: Scalar) -> Plan:
         """Return the layout of the robot in its surroundings in a state."""
         return self._setting(JointVector(q), JointVector(v), time).plan
 
-    def loop_jacobian(self, plan: Plan, q: Sequence[Scalar]) -> Any:
+    def loop_jacobian(self, plan: Plan, q: Scalars) -> Any:
         """Return the Jacobian of all loops, shape (rows, nv); on floats."""
         if not self.model.loops:
             return np.zeros((0, self.model.nv))
@@ -1312,13 +1276,13 @@ class System:
     def drive(
         self,
         here: Setting,
-        q: Sequence[Scalar],
-        v: Sequence[Scalar],
-        x: Sequence[Scalar],
-        u: Sequence[Scalar],
+        q: Scalars,
+        v: Scalars,
+        x: Scalars,
+        u: Scalars,
         time: Scalar,
-        p: Sequence[Scalar] | None = None,
-        z: Sequence[Scalar] = (),
+        p: Scalars | None = None,
+        z: Scalars = (),
         updated: bool = False,
     ) -> Driving:
         """Evaluate all elements under given commands; the arguments are those of `rates`."""
@@ -1329,12 +1293,7 @@ class System:
         return driving
 
     def update(
-        self,
-        q: Sequence[Scalar],
-        w: Sequence[Scalar],
-        u: Sequence[Scalar],
-        time: Scalar,
-        p: Sequence[Scalar] | None = None,
+        self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
     ) -> Scalars:
         """Return the held values at the end of a step, with updated discrete states."""
         position, v, x = self._parts(q, w)
@@ -1350,11 +1309,11 @@ class System:
     def _contexts(
         self,
         kinematics: StateKinematics,
-        x: Sequence[Scalar],
-        u: Sequence[Scalar],
-        z: Sequence[Scalar],
+        x: Scalars,
+        u: Scalars,
+        z: Scalars,
         time: Scalar,
-        p: Sequence[Scalar] | None,
+        p: Scalars | None,
         updated: bool = False,
     ) -> "Iterator[tuple[Element, _Sizes, ElementContext]]":
         """Yield each element with the sizes of its parts and its context in a state."""
@@ -1381,23 +1340,13 @@ class System:
             at_p, at_t = at_p + size.parameters, end_t
 
     def decide(
-        self,
-        q: Sequence[Scalar],
-        v: Sequence[Scalar],
-        x: Sequence[Scalar],
-        u: Sequence[Scalar],
-        time: Scalar,
+        self, q: Scalars, v: Scalars, x: Scalars, u: Scalars, time: Scalar
     ) -> tuple[Scalars, Scalars]:
         """Call the traced controller; return all commands, and the rates of its own states."""
         return self._decided(q, v, x, u, time)[:2]
 
     def _decided(
-        self,
-        q: Sequence[Scalar],
-        v: Sequence[Scalar],
-        x: Sequence[Scalar],
-        u: Sequence[Scalar],
-        time: Scalar,
+        self, q: Scalars, v: Scalars, x: Scalars, u: Scalars, time: Scalar
     ) -> tuple[Scalars, Scalars, Scalars]:
         """Call the traced controller; return commands, rates, and its next discrete states."""
         count, own, own_z = len(self.command_names), len(self.own_names), len(self.own_z_names)
@@ -1433,7 +1382,7 @@ class System:
                         raise ShapeError(f"control: {part}", listed, len(more[k]))
         return tuple(self.commands.fill(list(u[:count]), answer)), more[0], more[1]
 
-    def _readings_by_name(self, u: Sequence[Scalar]) -> Readings:
+    def _readings_by_name(self, u: Scalars) -> Readings:
         """Return the held sensor readings by the name of the sensor."""
         found, place = Readings(), self.readings.start
         for name, count in self.sensed:
@@ -1441,35 +1390,29 @@ class System:
             place += count
         return found
 
-    def hold(
-        self, q: Sequence[Scalar], w: Sequence[Scalar], u: Sequence[Scalar], time: Scalar
-    ) -> Scalars:
+    def hold(self, q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
         """Sample the traced controller: return the held values from here on."""
         commands, own, own_z = self._decided(*self._parts(q, w), u, time)
         kept = u[self.readings.start : self.discrete.stop - len(own_z)]
         return (*commands, *own, *kept, *own_z)
 
-    def commands_at(
-        self, q: Sequence[Scalar], w: Sequence[Scalar], u: Sequence[Scalar], time: Scalar
-    ) -> Scalars:
+    def commands_at(self, q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
         """Return the commands in a state: those held, or those of the controller."""
         if self.control is None or self.held:
             return tuple(u[: len(self.command_names)])
         return self.decide(*self._parts(q, w), u, time)[0]
 
-    def state(self, q: Any, w: Sequence[Scalar], u: Any, time: Scalar) -> State:
+    def state(self, q: Any, w: Scalars, u: Any, time: Scalar) -> State:
         """Return a state as events see it, from scalars."""
         position, v, x = self._parts(q, w)
         count = len(self.command_names)
         return State(self, time, *map(_array, (position, v, x, u[:count])))
 
-    def _parts(
-        self, q: Sequence[Scalar], w: Sequence[Scalar]
-    ) -> tuple[JointVector, JointVector, Sequence[Scalar]]:
+    def _parts(self, q: Scalars, w: Scalars) -> tuple[JointVector, JointVector, Scalars]:
         nv = self.model.nv
         return JointVector(q), JointVector(w[:nv]), w[nv:]
 
-    def _setting(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar) -> Setting:
+    def _setting(self, q: Scalars, v: Scalars, time: Scalar) -> Setting:
         around = Setting(self.model, (), (), *surroundings(self.model, self.world))
         return around.at(q, v, *((time,) if self.time_matters else ()))
 
@@ -1490,7 +1433,7 @@ class System:
         tables = [*(t for size in self._sizes for t in size.tables), *self._control_tables]
         return tuple(x for table in tables for x in table.handle)
 
-    def _run_time(self, name: str) -> Sequence[Scalar]:
+    def _run_time(self, name: str) -> Scalars:
         """Return run-time parameters: those bound in a trace, or their values."""
         if self._bound is not None:
             return self._bound[name]
@@ -1500,7 +1443,7 @@ class System:
             return self.partition.numbers if self.partition is not None else ()
         return self.numbers() if name == ELEMENTS else self.control_numbers()
 
-    def partition_numbers(self) -> Sequence[Scalar]:
+    def partition_numbers(self) -> Scalars:
         """Return which parts this process computes and where messages go; see `PARTITION`."""
         return self._run_time(PARTITION)
 
@@ -1674,7 +1617,7 @@ class _Sizes(NamedTuple):
     tables: tuple[Table, ...]
 
 
-def _updated(element: Element, size: _Sizes, now: ElementContext) -> Sequence[Scalar]:
+def _updated(element: Element, size: _Sizes, now: ElementContext) -> Scalars:
     """Return the updated discrete states of one element."""
     if not size.discrete:
         return ()
@@ -1696,8 +1639,8 @@ class _UserKinematics(StateKinematics):
     def __init__(
         self,
         system: System,
-        q: Sequence[Scalar],
-        v: Sequence[Scalar],
+        q: Scalars,
+        v: Scalars,
         time: Scalar,
         inputs: list[Input] | None,
         known: int,
@@ -1739,7 +1682,7 @@ class _UserKinematics(StateKinematics):
             return found
         return Motion.from_array(self._open(name, "velocity"))
 
-    def _note(self, frame: str, kind: str, values: Sequence[Scalar]) -> None:
+    def _note(self, frame: str, kind: str, values: Scalars) -> None:
         constants = tuple(None if isinstance(x, Value) else float(x) for x in values)
         self._system._constants[frame, kind] = constants
 
@@ -1766,7 +1709,7 @@ def _called(thing: Any, *given: Any) -> Any:
     return thing(*given) if callable(thing) else thing
 
 
-def _array(values: Sequence[Scalar]) -> Any:
+def _array(values: Scalars) -> Any:
     """Return scalars as an array that user code may calculate with."""
     if current_graph() is None:
         return np.array(values, dtype=np.float64)

@@ -32,6 +32,7 @@ from tiburon.spatial import (
     Motion,
     Rotation,
     Scalar,
+    Scalars,
     Transform,
     Translation,
     screw_unit_force,
@@ -183,7 +184,7 @@ class AxialJoint(Joint):
         """Return (0,)."""
         return (0.0,)
 
-    def with_offset(self, offset: Sequence[Scalar]) -> Joint:
+    def with_offset(self, offset: Scalars) -> Joint:
         """Return the joint with another offset."""
         joint = copy.copy(self)
         (value,) = offset or self.no_offset()
@@ -243,16 +244,16 @@ class Revolute(AxialJoint):
         """Return an angle between -pi and pi."""
         return (float(rng.uniform(-math.pi, math.pi)),)
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         (angle,) = q
         return Transform((turn_about(self.axis, *cos_sin(angle, self.offset)),))
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the line vector of the axis (Featherstone 1987, section 2.3.2)."""
         return (Motion(self.axis, (0.0, 0.0, 0.0)),)
 
-    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def motion(self, q: Scalars, v: Scalars) -> Motion:
         """Return the velocity of the body relative to its parent."""
         return Motion(self._along(self._first(v)), (0.0, 0.0, 0.0))
 
@@ -275,18 +276,18 @@ class Prismatic(AxialJoint):
         """Return a displacement between -1 and 1 m."""
         return (float(rng.uniform(-1.0, 1.0)),)
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         (distance,) = q
         if self._has_offset():
             distance = distance + self.offset
         return Transform((Translation(self._along(distance)),))
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the free vector of the axis (Featherstone 1987, section 2.3.2)."""
         return (Motion((0.0, 0.0, 0.0), self.axis),)
 
-    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def motion(self, q: Scalars, v: Scalars) -> Motion:
         """Return the velocity of the body relative to its parent."""
         return Motion((0.0, 0.0, 0.0), self._along(self._first(v)))
 
@@ -323,7 +324,7 @@ class Screw(AxialJoint):
         """Return pitch and lead."""
         return (self.pitch, self.lead)
 
-    def with_parameters(self, numbers: Sequence[Scalar]) -> Self:
+    def with_parameters(self, numbers: Scalars) -> Self:
         """Return a joint with another pitch and lead."""
         joint = copy.copy(self)
         for field, value in zip(("pitch", "lead"), numbers, strict=True):
@@ -343,14 +344,14 @@ class Screw(AxialJoint):
         """Return an angle between -pi and pi."""
         return (float(rng.uniform(-math.pi, math.pi)),)
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         (angle,) = q
         slide = self.pitch * angle + (self.pitch * self.offset + self.lead)
         turn = turn_about(self.axis, *cos_sin(angle, self.offset))
         return Transform((Translation(self._along(slide)), turn))
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the screw of the axis (Featherstone 1987, section 7.3)."""
         return (Motion(self.axis, self._along(self.pitch)),)
 

@@ -7,7 +7,6 @@ matrix and joint forces are reduced by the constant matrix G of the couplings, H
 """
 
 import copy
-from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
@@ -18,7 +17,7 @@ from tiburon.model.joints.joint import Joint, refuse_own_data
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Matrix3, check_name, finite_array
 from tiburon.record import field, record
-from tiburon.spatial import Motion, Scalar, Transform
+from tiburon.spatial import Motion, Scalar, Scalars, Transform
 from tiburon.spatial.vec3 import IDENTITY3
 
 
@@ -86,7 +85,7 @@ class Coupled(Joint):
         moves, own = self.moves.without_offset()
         return (self.ratio, self.offset + sum(own), *moves.parameters())
 
-    def with_parameters(self, numbers: Sequence[Scalar]) -> Self:
+    def with_parameters(self, numbers: Scalars) -> Self:
         """Return a follower with other parameters, without a particular leader.
 
         The caller passes the variables of its leader.
@@ -117,19 +116,19 @@ class Coupled(Joint):
         """Return an empty tuple."""
         return ()
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame, at the leader's q."""
         return self.moves.transform(self._own(q))
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the motion per unit velocity of the leader."""
         return tuple(S * self.ratio for S in self.moves.subspace(self._own(q)))
 
-    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace_rate(self, q: Scalars, v: Scalars) -> tuple[Motion, ...]:
         """Return the columns of Sdot: zero."""
         return (Motion.zero(),)
 
-    def _own(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def _own(self, q: Scalars) -> tuple[Scalar, ...]:
         """Return the follower's position for the leader's."""
         (leading,) = q
         return (self.ratio * leading + self.offset,)

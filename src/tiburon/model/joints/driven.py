@@ -26,7 +26,7 @@ from tiburon.model.joints.joint import Fixed, Joint, refuse_own_data
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import finite_array
 from tiburon.record import field, record
-from tiburon.spatial import Motion, Scalar, Transform
+from tiburon.spatial import Motion, Scalar, Scalars, Transform
 from tiburon.trace.derivative import evaluate_nodes, rate_program
 
 
@@ -324,28 +324,28 @@ class Driven(Joint):
         """Return a random position of the carried joint."""
         return self.carried.random(rng)
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame, at the joint's time."""
         x, _, _ = self._driven()
         return self.drive.transform(x).then(self._carry(q))
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the columns of the carried joint."""
         return self.carried.subspace(q)
 
-    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace_rate(self, q: Scalars, v: Scalars) -> tuple[Motion, ...]:
         """Return the columns of Sdot of the carried joint."""
         return self.carried.subspace_rate(q, v)
 
-    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def motion(self, q: Scalars, v: Scalars) -> Motion:
         """Return S v of the carried joint."""
         return self.carried.motion(q, v)
 
-    def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def velocity(self, q: Scalars, v: Scalars) -> Motion:
         """Return S v + xi, the velocity of the body relative to its parent."""
         return self.carried.velocity(q, v) + self._drift(q)
 
-    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def bias(self, q: Scalars, v: Scalars) -> Motion:
         """Return Sdot v + dxi/dt as seen from the body.
 
         xi = X xi' changes with the drive's acceleration, and with the motion of the body relative
@@ -356,43 +356,43 @@ class Driven(Joint):
         seen = self._drift(q).cross(self.carried.velocity(q, v))
         return self._carry(q).motion(own) + seen + self.carried.bias(q, v)
 
-    def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def bias_derivative(self, q: Scalars, v: Scalars) -> tuple[Motion, ...]:
         """Return the derivative of Sdot v of the carried joint; the drive does not affect it."""
         return self.carried.bias_derivative(q, v)
 
-    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def position_rate(self, q: Scalars, v: Scalars) -> tuple[Scalar, ...]:
         """Return dq/dt of the carried joint."""
         return self.carried.position_rate(q, v)
 
-    def velocity_of_rate(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def velocity_of_rate(self, q: Scalars, qd: Scalars) -> tuple[Scalar, ...]:
         """Return the carried joint's velocity at a rate of its position."""
         return self.carried.velocity_of_rate(q, qd)
 
-    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def integrate(self, q: Scalars, dv: Scalars) -> tuple[Scalar, ...]:
         """Return the carried joint's position after a step."""
         return self.carried.integrate(q, dv)
 
-    def step(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def step(self, q: Scalars, v: Scalars) -> tuple[Scalar, ...]:
         """Return the carried joint's rate of position."""
         return self.carried.step(q, v)
 
-    def move(self, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def move(self, q: Scalars, step: Scalars) -> tuple[Scalar, ...]:
         """Return the carried joint's position after a step."""
         return self.carried.move(q, step)
 
-    def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def bracket(self, a: Scalars, b: Scalars) -> tuple[Scalar, ...]:
         """Return the commutator of two steps of the carried joint."""
         return self.carried.bracket(a, b)
 
-    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def difference(self, q0: Scalars, q1: Scalars) -> tuple[Scalar, ...]:
         """Return the carried joint's step from q0 to q1."""
         return self.carried.difference(q0, q1)
 
-    def displacement(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def displacement(self, q0: Scalars, q1: Scalars) -> tuple[Scalar, ...]:
         """Return the carried joint's displacement from q0 to q1."""
         return self.carried.displacement(q0, q1)
 
-    def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def normalize(self, q: Scalars) -> tuple[Scalar, ...]:
         """Return the carried joint's position with any redundant scale removed."""
         return self.carried.normalize(q)
 
@@ -406,11 +406,11 @@ class Driven(Joint):
         x, xd, xdd = (tuple(part[k] for part in found) for k in range(3))
         return x, xd, xdd
 
-    def _carry(self, q: Sequence[Scalar]) -> Transform:
+    def _carry(self, q: Scalars) -> Transform:
         """Return the map of motion from the driven frame to the body frame."""
         return self.carried.pose.transform.then(self.carried.transform(q))
 
-    def _drift(self, q: Sequence[Scalar]) -> Motion:
+    def _drift(self, q: Scalars) -> Motion:
         """Return xi, the velocity of the driven frame in body coordinates."""
         x, xd, _ = self._driven()
         return self._carry(q).motion(self.drive.motion(x, xd))

@@ -18,7 +18,7 @@ from tiburon.model.joint_constraints import Measure, Offset, Turn, all_axes
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Matrix3, check_name, matrix3, per_dof
 from tiburon.record import field, record
-from tiburon.spatial import Force, Motion, Scalar, Transform
+from tiburon.spatial import Force, Motion, Scalar, Scalars, Transform
 from tiburon.spatial.vec3 import IDENTITY3
 
 PerDof: TypeAlias = float | tuple[float, ...]
@@ -235,7 +235,7 @@ class Joint(ABC):
         """Return a zero offset, if the joint type has offsets."""
         return ()
 
-    def with_offset(self, offset: Sequence[Scalar]) -> "Joint":
+    def with_offset(self, offset: Scalars) -> "Joint":
         """Return the joint with another offset.
 
         Args:
@@ -250,7 +250,7 @@ class Joint(ABC):
         """
         return ()
 
-    def with_parameters(self, numbers: Sequence[Scalar]) -> "Joint":
+    def with_parameters(self, numbers: Scalars) -> "Joint":
         """Return the joint with other scalars in place of `parameters`."""
         return self
 
@@ -310,32 +310,32 @@ class Joint(ABC):
         """Return random position variables that cover all orientations."""
 
     @abstractmethod
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame (eq. 2.18)."""
 
     @abstractmethod
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the columns of S in body coordinates; constant entries are floats."""
 
-    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def motion(self, q: Scalars, v: Scalars) -> Motion:
         """Return S v, linear in v: use it for accelerations and unit motions (eq. 7.10)."""
         total = Motion.zero()
         for S, rate in zip(self.subspace(q), v, strict=True):
             total = total + S * rate
         return total
 
-    def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def velocity(self, q: Scalars, v: Scalars) -> Motion:
         """Return the velocity of the body relative to its parent, vJ.
 
         S v, plus the prescribed velocity of driven joints (eq. 7.10).
         """
         return self.motion(q, v)
 
-    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace_rate(self, q: Scalars, v: Scalars) -> tuple[Motion, ...]:
         """Return the columns of Sdot, as seen from the body: zero where S is constant."""
         return (Motion.zero(),) * self.nv
 
-    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def bias(self, q: Scalars, v: Scalars) -> Motion:
         """Return Sdot v in body coordinates (eq. 7.11): zero where S is constant.
 
         Sdot is the rate of S as seen from the body, so that the acceleration of the body is
@@ -343,34 +343,34 @@ class Joint(ABC):
         """
         return Motion.zero()
 
-    def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def bias_derivative(self, q: Scalars, v: Scalars) -> tuple[Motion, ...]:
         """Return the derivative of Sdot v by position at constant v; zero where S is constant."""
         # a coupled joint has a column but no variable
         return (Motion.zero(),) * len(self.subspace(q))
 
-    def project(self, q: Sequence[Scalar], f: Force) -> tuple[Scalar, ...]:
+    def project(self, q: Scalars, f: Force) -> tuple[Scalar, ...]:
         """Return the joint forces S^T f of a force transmitted to the body (eq. 7.14)."""
         return tuple(S.dot(f) for S in self.subspace(q))
 
-    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def integrate(self, q: Scalars, dv: Scalars) -> tuple[Scalar, ...]:
         """Return the position after a step dv = v dt of constant body velocity."""
         return tuple(x + dx for x, dx in zip(q, dv, strict=True))
 
-    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def position_rate(self, q: Scalars, v: Scalars) -> tuple[Scalar, ...]:
         """Return dq/dt, nq scalars, at a velocity.
 
         v itself where velocities are rates of positions.
         """
         return tuple(v)
 
-    def velocity_of_rate(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def velocity_of_rate(self, q: Scalars, qd: Scalars) -> tuple[Scalar, ...]:
         """Return the velocity at which positions change by dq/dt: the inverse of `position_rate`.
 
         For rolling joints, from the rotation alone.
         """
         return tuple(qd)
 
-    def step(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def step(self, q: Scalars, v: Scalars) -> tuple[Scalar, ...]:
         """Return the rate that integrators sum: v itself for holonomic joints.
 
         For non-holonomic joints (rolling), sums of rates at different positions are not velocities;
@@ -378,11 +378,11 @@ class Joint(ABC):
         """
         return tuple(v)
 
-    def move(self, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def move(self, q: Scalars, step: Scalars) -> tuple[Scalar, ...]:
         """Return the position after a step, as `integrate` does after the step of a velocity."""
         return self.integrate(q, step)
 
-    def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def bracket(self, a: Scalars, b: Scalars) -> tuple[Scalar, ...]:
         """Return the commutator of two small steps, as a step.
 
         To second order, a step a and then b is one step a + b + bracket(a, b) / 2 (Baker, Campbell,
@@ -390,18 +390,18 @@ class Joint(ABC):
         """
         return (0.0,) * self.nv
 
-    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def difference(self, q0: Scalars, q1: Scalars) -> tuple[Scalar, ...]:
         """Return the step dv with integrate(q0, dv) = q1."""
         return tuple(b - a for a, b in zip(q0, q1, strict=True))
 
-    def displacement(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def displacement(self, q0: Scalars, q1: Scalars) -> tuple[Scalar, ...]:
         """Return the step with move(q0, step) = q1, one entry per position degree of freedom.
 
         The same as `difference` for holonomic joints.
         """
         return self.difference(q0, q1)
 
-    def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def normalize(self, q: Scalars) -> tuple[Scalar, ...]:
         """Return the same position with any redundant scale removed."""
         return tuple(q)
 
@@ -441,10 +441,10 @@ class Fixed(Joint):
         """Return an empty tuple."""
         return ()
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the identity."""
         return Transform(())
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return an empty tuple."""
         return ()

@@ -7,7 +7,6 @@ coordinates the columns of the translations rotate with the angle (section 8.2.3
 
 import copy
 import math
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -26,7 +25,7 @@ from tiburon.model.joints.axial import (
 from tiburon.model.joints.joint import Joint
 from tiburon.model.value_checks import Matrix3, Vec3, snap
 from tiburon.record import record
-from tiburon.spatial import Factor, Motion, Scalar, Transform, Translation
+from tiburon.spatial import Factor, Motion, Scalars, Transform, Translation
 from tiburon.spatial.vec3 import (
     IDENTITY3,
     ZERO3,
@@ -93,13 +92,13 @@ class Cylindrical(Joint):
         """Return an angle between -pi and pi and a displacement between -1 and 1 m."""
         return (float(rng.uniform(-math.pi, math.pi)), float(rng.uniform(-1.0, 1.0)))
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         angle, slide = q
         turn = turn_about(self.axis, *cos_sin(angle))
         return Transform((Translation(scale(self.axis, slide)), turn))
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return line and free vector of the axis (Featherstone 1987, table 8-1)."""
         return (Motion(self.axis, ZERO3), Motion(ZERO3, self.axis))
 
@@ -180,32 +179,32 @@ class Universal(Joint):
         first, second = rng.uniform(-math.pi, math.pi, 2).tolist()
         return (first, second)
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         return Transform((turn_about(self.axis, *cos_sin(q[0])), self._second(q)))
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the first axis in body coordinates, and the second (1987, table 8-1)."""
         first = self._second(q).direction(self.axis)
         return (Motion(first, ZERO3), Motion(self.second_axis, ZERO3))
 
-    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace_rate(self, q: Scalars, v: Scalars) -> tuple[Motion, ...]:
         """Return Sdot: in body coordinates, the first axis rotates backward about the second."""
         first = self._second(q).direction(self.axis)
         return (Motion(cross(first, scale(self.second_axis, v[1])), ZERO3), Motion.zero())
 
-    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def bias(self, q: Scalars, v: Scalars) -> Motion:
         """Return Sdot v: in body coordinates, the first axis rotates backward about the second."""
         first = self._second(q).direction(self.axis)
         return Motion(cross(scale(first, v[0]), scale(self.second_axis, v[1])), ZERO3)
 
-    def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def bias_derivative(self, q: Scalars, v: Scalars) -> tuple[Motion, ...]:
         """Return the derivative of Sdot v by position."""
         turned = cross(self._second(q).direction(self.axis), self.second_axis)
         change = scale(cross(turned, self.second_axis), v[0] * v[1])
         return (Motion.zero(), Motion(change, ZERO3))
 
-    def _second(self, q: Sequence[Scalar]) -> Factor:
+    def _second(self, q: Scalars) -> Factor:
         return turn_about(self.second_axis, *cos_sin(q[1]))
 
 
@@ -282,37 +281,37 @@ class Planar(Joint):
         x, y = rng.uniform(-1.0, 1.0, 2).tolist()
         return (x, y, float(rng.uniform(-math.pi, math.pi)))
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         x, y = self.in_plane()
         return Transform((Translation(add(scale(x, q[0]), scale(y, q[1]))), self._turn(q)))
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the translations in body coordinates, and the rotation about the body origin."""
         turn = self._turn(q)
         x, y = (turn.direction(axis) for axis in self.in_plane())
         return (Motion(ZERO3, x), Motion(ZERO3, y), Motion(self.axis, ZERO3))
 
-    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace_rate(self, q: Scalars, v: Scalars) -> tuple[Motion, ...]:
         """Return Sdot: in body coordinates, the translations rotate backward about the normal."""
         turn, rate = self._turn(q), scale(self.axis, v[2])
         x, y = (Motion(ZERO3, cross(turn.direction(axis), rate)) for axis in self.in_plane())
         return (x, y, Motion.zero())
 
-    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def bias(self, q: Scalars, v: Scalars) -> Motion:
         """Return Sdot v: in body coordinates, the translations rotate backward about the normal."""
         return Motion(ZERO3, cross(self._slide(q, v), scale(self.axis, v[2])))
 
-    def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def bias_derivative(self, q: Scalars, v: Scalars) -> tuple[Motion, ...]:
         """Return the derivative of Sdot v by position."""
         change = cross(cross(self._slide(q, v), self.axis), scale(self.axis, v[2]))
         return (Motion.zero(), Motion.zero(), Motion(ZERO3, change))
 
-    def _slide(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Vec3:
+    def _slide(self, q: Scalars, v: Scalars) -> Vec3:
         """Return the velocity in the plane, in body axes."""
         turn = self._turn(q)
         x, y = (turn.direction(axis) for axis in self.in_plane())
         return add(scale(x, v[0]), scale(y, v[1]))
 
-    def _turn(self, q: Sequence[Scalar]) -> Factor:
+    def _turn(self, q: Scalars) -> Factor:
         return turn_about(self.axis, *cos_sin(q[2]))

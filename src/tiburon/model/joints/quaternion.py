@@ -7,7 +7,6 @@ from g by integration.
 """
 
 import copy
-from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
@@ -23,6 +22,7 @@ from tiburon.spatial import (
     Quaternion,
     Rotation,
     Scalar,
+    Scalars,
     Transform,
     Translation,
     Vec3,
@@ -123,47 +123,47 @@ class Spherical(Joint):
         """Return a uniformly random orientation."""
         return random_quaternion(rng)
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         w, x, y, z = q
         return Transform((to_body_axes((w, x, y, z), self.name, "order w, x, y, z"),))
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the three unit rotations (Featherstone 1987, table 8-1)."""
         return _ROTATIONS
 
-    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def motion(self, q: Scalars, v: Scalars) -> Motion:
         """Return S v: v itself as angular velocity."""
         return Motion(vec3(v, "v"), ZERO3)
 
-    def project(self, q: Sequence[Scalar], f: Force) -> tuple[Scalar, ...]:
+    def project(self, q: Scalars, f: Force) -> tuple[Scalar, ...]:
         """Return the moment about the center."""
         return f.moment
 
-    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def integrate(self, q: Scalars, dv: Scalars) -> tuple[Scalar, ...]:
         """Return the orientation after a step of constant body velocity; keeps the length."""
         return quaternion_multiply(q, quaternion_exp(dv))
 
-    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def position_rate(self, q: Scalars, v: Scalars) -> tuple[Scalar, ...]:
         """Return the rate of the quaternion."""
         w, x, y, z = q
         return quaternion_rate((w, x, y, z), vec3(v, "v"))
 
-    def velocity_of_rate(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def velocity_of_rate(self, q: Scalars, qd: Scalars) -> tuple[Scalar, ...]:
         """Return the angular velocity of a rate of the quaternion."""
         w, x, y, z = q
         a, b, c, d = qd
         return angular_velocity_of_rate((w, x, y, z), (a, b, c, d))
 
-    def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def bracket(self, a: Scalars, b: Scalars) -> tuple[Scalar, ...]:
         """Return the commutator of two angular velocities: their cross product."""
         return cross(vec3(a, "a"), vec3(b, "b"))
 
-    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def difference(self, q0: Scalars, q1: Scalars) -> tuple[Scalar, ...]:
         """Return the angular velocity that rotates q0 to q1 in unit time, by at most pi."""
         return quaternion_log(quaternion_multiply(quaternion_conjugate(q0), q1))
 
-    def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def normalize(self, q: Scalars) -> tuple[Scalar, ...]:
         """Return the same orientation with a quaternion of length 1."""
         return quaternion_normalize(q)
 
@@ -212,26 +212,26 @@ class Free(Joint):
         """Return a uniformly random orientation and a position within a cube of 1 m."""
         return (*random_quaternion(rng), *rng.uniform(-1.0, 1.0, 3).tolist())
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         quaternion, position = _split(q)
         order = "order w, x, y, z, before the position"
         turned = to_body_axes(quaternion, self.name, order)
         return Transform((Translation(position), turned))
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the six unit motions."""
         return _SUBSPACE
 
-    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def motion(self, q: Scalars, v: Scalars) -> Motion:
         """Return the velocity of the body relative to its parent: v itself."""
         return Motion.from_array(tuple(v))
 
-    def project(self, q: Sequence[Scalar], f: Force) -> tuple[Scalar, ...]:
+    def project(self, q: Scalars, f: Force) -> tuple[Scalar, ...]:
         """Return the force itself."""
         return tuple(f)
 
-    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def integrate(self, q: Scalars, dv: Scalars) -> tuple[Scalar, ...]:
         """Return the position after a step of constant body velocity: a screw motion.
 
         The quaternion keeps its length.
@@ -243,24 +243,24 @@ class Free(Joint):
         px, py, pz = position
         return (*quaternion_multiply(quaternion, turn), px + x, py + y, pz + z)
 
-    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def position_rate(self, q: Scalars, v: Scalars) -> tuple[Scalar, ...]:
         """Return the rate of the quaternion, and the velocity of the origin in joint axes."""
         quaternion, _ = _split(q)
         velocity = Motion.from_array(tuple(v))
         moved = quaternion_rotate(quaternion, velocity.linear)
         return (*quaternion_rate(quaternion, velocity.angular), *moved)
 
-    def velocity_of_rate(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def velocity_of_rate(self, q: Scalars, qd: Scalars) -> tuple[Scalar, ...]:
         """Return the body velocity of a rate of quaternion and position."""
         (quaternion, _), (rate, moved) = _split(q), _split(qd)
         back = quaternion_rotate(quaternion_conjugate(quaternion), moved)
         return (*angular_velocity_of_rate(quaternion, rate), *back)
 
-    def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def bracket(self, a: Scalars, b: Scalars) -> tuple[Scalar, ...]:
         """Return the commutator of two body velocities: their motion cross product."""
         return tuple(Motion.from_array(tuple(a)).cross(Motion.from_array(tuple(b))))
 
-    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def difference(self, q0: Scalars, q1: Scalars) -> tuple[Scalar, ...]:
         """Return the body velocity that moves q0 to q1 in unit time, rotating by at most pi."""
         quaternion0, position0 = _split(q0)
         quaternion1, position1 = _split(q1)
@@ -270,13 +270,13 @@ class Free(Joint):
         moved = quaternion_rotate(back, (bx - ax, by - ay, bz - az))
         return (*turn, *left_jacobian_inverse_product(turn, moved))
 
-    def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def normalize(self, q: Scalars) -> tuple[Scalar, ...]:
         """Return the same position with a quaternion of length 1."""
         quaternion, position = _split(q)
         return (*quaternion_normalize(quaternion), *position)
 
 
-def _split(q: Sequence[Scalar]) -> tuple[Quaternion, Vec3]:
+def _split(q: Scalars) -> tuple[Quaternion, Vec3]:
     """Return quaternion and position."""
     w, x, y, z, px, py, pz = q
     return (w, x, y, z), (px, py, pz)
@@ -330,7 +330,7 @@ class RollingSphere(Joint):
         """Return the radius."""
         return (self.radius,)
 
-    def with_parameters(self, numbers: Sequence[Scalar]) -> Self:
+    def with_parameters(self, numbers: Scalars) -> Self:
         """Return a ball with another radius."""
         joint = copy.copy(self)
         (radius,) = numbers
@@ -356,67 +356,67 @@ class RollingSphere(Joint):
         x, y = rng.uniform(-1.0, 1.0, 2).tolist()
         return (x, y, *random_quaternion(rng))
 
-    def transform(self, q: Sequence[Scalar]) -> Transform:
+    def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         return Transform((Translation((q[0], q[1], self.radius)), self._turn(q)))
 
-    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the three rotations about the contact point."""
         up = self._up(q)
         return tuple(Motion(axis, cross(axis, up)) for axis in IDENTITY3)
 
-    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def motion(self, q: Scalars, v: Scalars) -> Motion:
         """Return S v: a rotation about the contact point."""
         omega = vec3(v, "v")
         return Motion(omega, cross(omega, self._up(q)))
 
-    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def subspace_rate(self, q: Scalars, v: Scalars) -> tuple[Motion, ...]:
         """Return Sdot: in body coordinates, the normal of the plane rotates backward."""
         rate = cross(self._up(q), vec3(v, "v"))
         return tuple(Motion(ZERO3, cross(axis, rate)) for axis in IDENTITY3)
 
-    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+    def bias(self, q: Scalars, v: Scalars) -> Motion:
         """Return Sdot v: in body coordinates, the normal of the plane rotates backward."""
         omega = vec3(v, "v")
         return Motion(ZERO3, negate(cross(omega, cross(omega, self._up(q)))))
 
-    def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+    def bias_derivative(self, q: Scalars, v: Scalars) -> tuple[Motion, ...]:
         """Return the derivative of Sdot v by position."""
         omega, up = vec3(v, "v"), self._up(q)
         turned = (cross(up, axis) for axis in IDENTITY3)
         return tuple(Motion(ZERO3, negate(cross(omega, cross(omega, x)))) for x in turned)
 
-    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def position_rate(self, q: Scalars, v: Scalars) -> tuple[Scalar, ...]:
         """Return the velocity of the center in joint axes, and the rate of the quaternion."""
         _, _, _, x, y = self.step(q, v)
         return (x, y, *quaternion_rate(_quaternion(q), vec3(v, "v")))
 
-    def velocity_of_rate(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def velocity_of_rate(self, q: Scalars, qd: Scalars) -> tuple[Scalar, ...]:
         """Return the angular velocity, from the rate of the quaternion alone."""
         return angular_velocity_of_rate(_quaternion(q), _quaternion(qd))
 
-    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def integrate(self, q: Scalars, dv: Scalars) -> tuple[Scalar, ...]:
         """Return the position after rolling at constant body velocity: along a straight line."""
         return self.move(q, self.step(q, dv))
 
-    def step(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def step(self, q: Scalars, v: Scalars) -> tuple[Scalar, ...]:
         """Return angular velocity in body axes, and velocity of the center in joint axes."""
         x, y, _ = quaternion_rotate(_quaternion(q), vec3(v, "v"))
         return (*v, self.radius * y, -self.radius * x)
 
-    def move(self, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def move(self, q: Scalars, step: Scalars) -> tuple[Scalar, ...]:
         """Return the position after a rotation in body axes and a translation in joint axes."""
         turn = quaternion_exp(vec3(step[:3], "step"))
         return (q[0] + step[3], q[1] + step[4], *quaternion_multiply(_quaternion(q), turn))
 
-    def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def bracket(self, a: Scalars, b: Scalars) -> tuple[Scalar, ...]:
         """Return the commutator of two steps: rotations do not commute, translations do.
 
         It is not a rolling motion: steps have five entries, velocities three.
         """
         return (*cross(vec3(a[:3], "a"), vec3(b[:3], "b")), 0.0, 0.0)
 
-    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def difference(self, q0: Scalars, q1: Scalars) -> tuple[Scalar, ...]:
         """Return the velocity step that reaches the orientation of q1, rotating by at most pi.
 
         In general it does not reach the position of q1; only `displacement` vanishes exactly for
@@ -425,22 +425,22 @@ class RollingSphere(Joint):
         back = quaternion_conjugate(_quaternion(q0))
         return quaternion_log(quaternion_multiply(back, _quaternion(q1)))
 
-    def displacement(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def displacement(self, q0: Scalars, q1: Scalars) -> tuple[Scalar, ...]:
         """Return the rotation in body axes and the translation in joint axes from q0 to q1."""
         return (*self.difference(q0, q1), q1[0] - q0[0], q1[1] - q0[1])
 
-    def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def normalize(self, q: Scalars) -> tuple[Scalar, ...]:
         """Return the same position with a quaternion of length 1."""
         return (q[0], q[1], *quaternion_normalize(_quaternion(q)))
 
-    def _turn(self, q: Sequence[Scalar]) -> Rotation:
+    def _turn(self, q: Scalars) -> Rotation:
         return to_body_axes(_quaternion(q), self.name, "order x, y, then w, x, y, z")
 
-    def _up(self, q: Sequence[Scalar]) -> Vec3:
+    def _up(self, q: Scalars) -> Vec3:
         """Return the vector from the contact point to the center, in body axes [m]."""
         return scale(self._turn(q).direction((0.0, 0.0, 1.0)), self.radius)
 
 
-def _quaternion(q: Sequence[Scalar]) -> Quaternion:
+def _quaternion(q: Scalars) -> Quaternion:
     _, _, w, x, y, z = q
     return (w, x, y, z)

@@ -5,7 +5,7 @@ parameters then do not determine what it computes, and its frames, offset and pa
 changed as for its base class.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +14,7 @@ import numpy as np
 from tiburon.model.joint_constraints import RelativeMotion, Slip
 from tiburon.model.joints.joint import Joint
 from tiburon.model.value_checks import Matrix3
-from tiburon.spatial import Force, Scalar
+from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.spatial.vec3 import IDENTITY3
 from tiburon.trace.declared import is_declared, structure_text
 
@@ -66,7 +66,7 @@ class UserJoint:
         """Return an empty tuple: its parameters are not known."""
         return ()
 
-    def with_parameters(self, numbers: Sequence[Scalar]) -> "UserJoint":
+    def with_parameters(self, numbers: Scalars) -> "UserJoint":
         """Return the joint."""
         return self
 

@@ -15,16 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.simulation.integrators.manifold import (
-    Acceleration,
-    Chart,
-    Manifold,
-    Scalars,
-    Steps,
-    combine,
-)
+from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, Steps, combine
 from tiburon.simulation.integrators.method import Attempt, Pair, interpolate
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.rotations import select
 from tiburon.trace.regions import while_loop
 

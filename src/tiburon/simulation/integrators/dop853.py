@@ -12,14 +12,14 @@ from typing import ClassVar
 import numpy as np
 
 from tiburon.simulation.integrators.dopri5 import attempted, hermite
-from tiburon.simulation.integrators.manifold import Chart, Scalars, combine
+from tiburon.simulation.integrators.manifold import Chart, combine
 from tiburon.simulation.integrators.method import (
     Attempt,
     Pair,
     Tableau,
     explicit_step,
 )
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.rotations import select
 
 NODES = (
@@ -330,7 +330,7 @@ class Dop853(Pair):
         bends = (combine(zero, h, row, rates) for row in DENSE_WEIGHTS)
         return (*hermite(change, rates[0], known[KEPT[-1]], h), *bends)
 
-    def error(self, squares: Sequence[Scalar], h: Scalar) -> Scalar:
+    def error(self, squares: Scalars, h: Scalar) -> Scalar:
         """Return the estimate of order 5, made smaller where that of order 3 says it may be.
 
         e5^2 / sqrt(e5^2 + e3^2 / 100): it falls with the eighth power of the step (sec. II.10).

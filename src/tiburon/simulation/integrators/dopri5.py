@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
-from tiburon.simulation.integrators.manifold import Chart, Scalars, combine
+from tiburon.simulation.integrators.manifold import Chart, combine
 from tiburon.simulation.integrators.method import (
     Attempt,
     Pair,
@@ -19,7 +19,7 @@ from tiburon.simulation.integrators.method import (
     explicit_stages,
     explicit_step,
 )
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 
 DOPRI5 = Tableau(
     c=(0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0),

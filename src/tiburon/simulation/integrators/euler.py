@@ -7,8 +7,8 @@ Symbols:
 
 from collections.abc import Callable
 
-from tiburon.simulation.integrators.manifold import Manifold, Scalars
-from tiburon.spatial import Scalar
+from tiburon.simulation.integrators.manifold import Manifold
+from tiburon.spatial import Scalar, Scalars
 
 
 def euler_step(

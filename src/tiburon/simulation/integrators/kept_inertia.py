@@ -25,10 +25,10 @@ from tiburon.algorithms.tape_calls import JointVector
 from tiburon.errors import DomainError
 from tiburon.functions.library import refuse_loops
 from tiburon.model import Plan
-from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.system import System, summed_wrenches
-from tiburon.spatial import Force, Scalar
+from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.regions import function, while_loop
 
@@ -56,7 +56,7 @@ class KeptMemory(NamedTuple):
     """The terms."""
 
 
-def kept_terms(here: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scalars:
+def kept_terms(here: Setting, q: Scalars, v: Scalars) -> Scalars:
     """Return the factors of the mass matrix, then the bias force."""
     plan = here.plan
     factor = FactorTree(expanded_parents(plan))
@@ -66,11 +66,7 @@ def kept_terms(here: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scala
 
 
 def solve_kept(
-    here: Setting,
-    kept: Sequence[Scalar],
-    q: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    external: Sequence[Force] | None = None,
+    here: Setting, kept: Scalars, q: Scalars, tau: Scalars, external: Sequence[Force] | None = None
 ) -> Scalars:
     """Return the joint accelerations under present forces, with terms of an earlier state.
 
@@ -156,14 +152,12 @@ def _with(rates: KeptRates, kept: Scalars) -> Callable[..., Scalars]:
     return acceleration
 
 
-def _bias(
-    here: Setting, q: Sequence[Scalar], v: Sequence[Scalar], external: Sequence[Force] | None
-) -> list[Scalar]:
+def _bias(here: Setting, q: Scalars, v: Scalars, external: Sequence[Force] | None) -> list[Scalar]:
     """Return the bias force under given forces on bodies."""
     plan: Plan = here.plan
 
     @before_products(plan)
-    def found(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    def found(q: Scalars, v: Scalars) -> list[Scalar]:
         return list(bias(plan, JointVector(q), JointVector(v), here.gravity, external))
 
     return list(found(list(q), list(v)))
@@ -175,7 +169,7 @@ def _bias(
 class KeptSystem:
     """Rates of a system from terms of an earlier state; works on floats and traced values alike."""
 
-    def __init__(self, system: System, p: Sequence[Scalar] | None = None) -> None:
+    def __init__(self, system: System, p: Scalars | None = None) -> None:
         """Store a system, with run-time parameters p of its elements (their own by default).
 
         Raises:
@@ -196,9 +190,7 @@ class KeptSystem:
         position, rate = JointVector(q), JointVector(w[: self._system.model.nv])
         return kept_terms(self._setting(position, rate, time), position, rate)
 
-    def _rates(
-        self, kept: Scalars, q: Scalars, w: Scalars, u: Sequence[Scalar], time: Scalar
-    ) -> Scalars:
+    def _rates(self, kept: Scalars, q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
         system = self._system
         nv = system.model.nv
         position, v, x = JointVector(q), JointVector(w[:nv]), w[nv:]
@@ -209,7 +201,7 @@ class KeptSystem:
         force = JointVector(driving.force)
         return (*solve_kept(here, kept, position, force, acting), *driving.rates, *own)
 
-    def _setting(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar) -> Setting:
+    def _setting(self, q: Scalars, v: Scalars, time: Scalar) -> Setting:
         system = self._system
         around = Setting(system.model, (), (), *surroundings(system.model, system.world))
         return around.at(q, v, *((time,) if system.time_matters else ()))

@@ -16,7 +16,7 @@ import numpy as np
 
 from tiburon.model import Joint, Model
 from tiburon.model.joints.quaternion import Free, Spherical
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.rotations import (
     quaternion_conjugate,
     quaternion_multiply,
@@ -29,9 +29,6 @@ from tiburon.trace.primitives.primitive import nodes_of
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import as_value, function
 from tiburon.trace.regions.lanes import lanes
-
-Scalars = tuple[Scalar, ...]
-"""One scalar per position or velocity variable."""
 
 Steps = tuple[Scalars, ...]
 """One step per joint that moves; as long as its velocity, or longer where rolling binds that."""
@@ -70,18 +67,16 @@ class Manifold:
             found = self._functions[key] = function(call)
         return found
 
-    def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Steps:
+    def rate(self, q: Scalars, v: Scalars) -> Steps:
         """Return the rate of position at a position and velocity, as steps per second."""
         return tuple(joint.step(q[i], v[j]) for joint, i, j in self._joints)
 
-    def move(self, q: Sequence[Scalar], steps: Steps) -> Scalars:
+    def move(self, q: Scalars, steps: Steps) -> Scalars:
         """Return positions after steps [m or rad], one per joint that moves."""
         joints = zip(self._joints, steps, strict=True)
         return tuple(x for (joint, i, _), step in joints for x in joint.move(q[i], step))
 
-    def reexpress(
-        self, v: Sequence[Scalar], before: Sequence[Scalar], after: Sequence[Scalar]
-    ) -> Scalars:
+    def reexpress(self, v: Scalars, before: Scalars, after: Scalars) -> Scalars:
         """Return velocities that are components in body axes in the axes of another position.
 
         These are the velocities of joints whose positions begin with a quaternion: angular, then
@@ -131,9 +126,7 @@ class Manifold:
                 kinds.setdefault(type(joint), []).append(place)
         return list(kinds.values())
 
-    def reexpress_joint(
-        self, place: int, v: Scalars, before: Sequence[Scalar], after: Sequence[Scalar]
-    ) -> Scalars:
+    def reexpress_joint(self, place: int, v: Scalars, before: Scalars, after: Scalars) -> Scalars:
         """Return the same for one joint, by its place among those that move."""
         if not self.turning[place] or len(v) not in (3, 6):
             return v
@@ -144,7 +137,7 @@ class Manifold:
             found += matrix_vector(R, (v[first], v[first + 1], v[first + 2]))
         return tuple(found)
 
-    def convective(self, v: Sequence[Scalar]) -> Scalars:
+    def convective(self, v: Scalars) -> Scalars:
         """Return the acceleration that turning body axes hide: omega x v of linear velocities.
 
         Rates of velocities that are components in body axes lack it.
@@ -160,7 +153,7 @@ class Manifold:
             return (0.0,) * len(v)
         return (0.0, 0.0, 0.0, *cross((v[0], v[1], v[2]), (v[3], v[4], v[5])))
 
-    def displaced(self, q: Sequence[Scalar], v: Sequence[Scalar], duration: Scalar) -> Scalars:
+    def displaced(self, q: Scalars, v: Scalars, duration: Scalar) -> Scalars:
         """Return positions after some time at constant velocity, quaternions not normalized."""
         steps = self.rate(q, v)
         given = [
@@ -171,13 +164,7 @@ class Manifold:
         return tuple(x for one in moved for x in one)
 
     def velocity_ahead(
-        self,
-        q: Sequence[Scalar],
-        middle: Sequence[Scalar],
-        ahead: Sequence[Scalar],
-        v: Sequence[Scalar],
-        vd: Sequence[Scalar],
-        h: Scalar,
+        self, q: Scalars, middle: Scalars, ahead: Scalars, v: Scalars, vd: Scalars, h: Scalar
     ) -> Scalars:
         """Return the velocity after a step of constant acceleration, in the axes at its end.
 
@@ -200,7 +187,7 @@ class Manifold:
         joints = zip(self._joints, a, b, strict=True)
         return tuple(joint.bracket(x, y) for (joint, _, _), x, y in joints)
 
-    def displacement(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> Steps:
+    def displacement(self, q0: Scalars, q1: Scalars) -> Steps:
         """Return the steps that move positions q0 to q1, turns by at most pi."""
         return tuple(joint.displacement(q0[i], q1[i]) for joint, i, _ in self._joints)
 
@@ -218,9 +205,7 @@ class Manifold:
             for (joint, _, _), turning, step, rate in joints
         )
 
-    def coordinate_changes(
-        self, q: Sequence[Scalar], v: Sequence[Scalar]
-    ) -> tuple[list[Scalars], list[Scalars]]:
+    def coordinate_changes(self, q: Scalars, v: Scalars) -> tuple[list[Scalars], list[Scalars]]:
         """Return the derivatives of `coordinate_rate` at theta = 0, by theta and by velocity."""
         size = sum(self.step_counts)
         by_theta: list[Scalars] = []
@@ -240,7 +225,7 @@ class Manifold:
             place += count
         return by_theta, by_v
 
-    def normalize(self, q: Sequence[Scalar]) -> Scalars:
+    def normalize(self, q: Scalars) -> Scalars:
         """Return the same positions with quaternions of length 1."""
         given = [(tuple(q[i]),) for _, i, _ in self._joints]
         found = self._each_joint(lambda place, own: self._joints[place][0].normalize(own), given)
@@ -259,11 +244,11 @@ class GuidedManifold(Manifold):
         super().__init__(model)
         self._guide = function(guide)
 
-    def guide(self, q: Sequence[Scalar], w: Sequence[Scalar]) -> Any:
+    def guide(self, q: Scalars, w: Scalars) -> Any:
         """Return what a state determines; computed once, however often it is asked for."""
         return self._guide(tuple(q), tuple(w))
 
-    def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Steps:
+    def rate(self, q: Scalars, v: Scalars) -> Steps:
         """Return the rate of position in a state, as steps per second; v stands for w."""
         return super().rate(q, self.guide(q, v)[1])
 
@@ -381,7 +366,7 @@ class Chart:
         return (*(x for step in self.manifold.rate(self.q, w) for x in step), *rate)
 
 
-def combine(y: Scalars, h: Scalar, factors: Sequence[Scalar], rates: Sequence[Scalars]) -> Scalars:
+def combine(y: Scalars, h: Scalar, factors: Scalars, rates: Sequence[Scalars]) -> Scalars:
     """Return y + h (factors[0] rates[0] + factors[1] rates[1] + ...), leaving out zeros."""
     pairs = zip(factors, rates, strict=False)
     kept = [(a, k) for a, k in pairs if not isinstance(a, float) or a != 0.0]
@@ -398,7 +383,7 @@ def combine(y: Scalars, h: Scalar, factors: Sequence[Scalar], rates: Sequence[Sc
     return found
 
 
-def _weighted(factors: Sequence[Scalar], values: Sequence[Scalar]) -> Scalar:
+def _weighted(factors: Scalars, values: Scalars) -> Scalar:
     total: Scalar = factors[0] * values[0]
     for factor, value in zip(factors[1:], values[1:], strict=True):
         total = total + factor * value

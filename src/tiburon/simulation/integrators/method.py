@@ -8,8 +8,8 @@ import numpy as np
 
 from tiburon.errors import OptionError
 from tiburon.record import record
-from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, Scalars, combine
-from tiburon.spatial import Scalar
+from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, combine
+from tiburon.spatial import Scalar, Scalars
 
 
 class Attempt(NamedTuple):
@@ -72,7 +72,7 @@ class Pair(ABC):
     ) -> tuple[Scalars, ...]:
         """Return the vectors that `interpolate` takes; arguments as of `attempt`."""
 
-    def error(self, squares: Sequence[Scalar], h: Scalar) -> Scalar:
+    def error(self, squares: Scalars, h: Scalar) -> Scalar:
         """Return the error relative to the tolerance, from mean squares: a step is good up to 1."""
         return np.sqrt(squares[0])
 
@@ -112,7 +112,7 @@ class Tableau:
     """Weights of the result."""
 
 
-def later(time: Sequence[Scalar], wait: Scalar) -> tuple[Scalar, ...]:
+def later(time: Scalars, wait: Scalar) -> tuple[Scalar, ...]:
     """Return the time some seconds later; nothing where nothing depends on time."""
     return tuple(now + wait for now in time)
 

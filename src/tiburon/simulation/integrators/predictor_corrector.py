@@ -23,16 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.simulation.integrators.dopri5 import DOPRI5
-from tiburon.simulation.integrators.manifold import (
-    Acceleration,
-    Chart,
-    Manifold,
-    Scalars,
-    Steps,
-    combine,
-)
+from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, Steps, combine
 from tiburon.simulation.integrators.method import explicit_stages, later
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.rotations import select
 from tiburon.trace.regions import where_needed, while_loop
 from tiburon.trace.regions.lanes import lanes
@@ -210,7 +203,7 @@ def _new_block(
     new = range(1, points + 1)
     times = [later(time, float(place) * h) for place in new]
 
-    def predicted(weights: Sequence[Scalar], *time: Scalar) -> Scalars:
+    def predicted(weights: Scalars, *time: Scalar) -> Scalars:
         known = [rates[-place] for place in range(ORDER)]
         return chart.rates(combine(y, h, weights, known), *time)
 
@@ -218,7 +211,7 @@ def _new_block(
     rates.update(zip(new, lanes(predicted, _sets(old_nodes, times)), strict=True))
     nodes = tuple(points - place for place in range(ORDER))
 
-    def corrected(weights: Sequence[Scalar], *time: Scalar) -> tuple[PastPoint, Scalars]:
+    def corrected(weights: Scalars, *time: Scalar) -> tuple[PastPoint, Scalars]:
         q, w = chart.state(combine(y, h, weights, [rates[node] for node in nodes]))
         return PastPoint(q, manifold.rate(q, w), acceleration(q, w, *time)), w
 

@@ -12,13 +12,12 @@ function, called once per direction. Any other function of the rates is differen
 Symbols: H mass matrix, J constraint Jacobian, lambda constraint forces, ID inverse dynamics.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiburon.simulation.integrators.manifold import Chart, Scalars, changes_along
-from tiburon.spatial import Scalar
+from tiburon.simulation.integrators.manifold import Chart, changes_along
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.derivative import jacobian
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, current_graph, trace
@@ -41,7 +40,7 @@ class RateChanges(NamedTuple):
 class ImplicitRates:
     """Rates of a system under held commands, which `rate_changes` differentiates implicitly."""
 
-    def __init__(self, system: "System", p: Sequence[Scalar] | None = None) -> None:
+    def __init__(self, system: "System", p: Scalars | None = None) -> None:
         """Take a system, with run-time parameters p of its elements (their own by default)."""
         self.system = system
         self._p = p
@@ -104,11 +103,7 @@ def _columns(chart: Chart, y: Scalars, time: Scalars) -> list[Scalars]:
 
 
 def _implicit_columns(
-    chart: Chart,
-    acceleration: ImplicitRates,
-    y: Scalars,
-    time: Scalars,
-    rates: Scalars | None,
+    chart: Chart, acceleration: ImplicitRates, y: Scalars, time: Scalars, rates: Scalars | None
 ) -> list[Scalars]:
     """Return the derivatives by coordinates and time, by implicit differentiation."""
     system, count = acceleration.system, chart.position_count
@@ -122,12 +117,7 @@ def _implicit_columns(
 
     @function
     def along(
-        origin: Scalars,
-        y: Scalars,
-        vd: Scalars,
-        forces: Scalars,
-        time: Scalars,
-        direction: Scalars,
+        origin: Scalars, y: Scalars, vd: Scalars, forces: Scalars, time: Scalars, direction: Scalars
     ) -> Any:
         # inside, all of these are leaves of a graph of their own
         theta = Chart(chart.manifold, acceleration, origin).steps(y)

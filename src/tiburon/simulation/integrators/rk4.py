@@ -6,10 +6,10 @@ Symbols:
     h       step [s]
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from tiburon.simulation.integrators.manifold import Manifold, Scalars, Steps
-from tiburon.spatial import Scalar
+from tiburon.simulation.integrators.manifold import Manifold, Steps
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.regions import function
 
 LARGE = 64
@@ -99,16 +99,16 @@ def _each(function: Callable[..., Scalars], *steps: Steps) -> Steps:
     return tuple(function(*own) for own in zip(*steps, strict=True))
 
 
-def _add(x: Sequence[Scalar], factor: Scalar, y: Sequence[Scalar]) -> Scalars:
+def _add(x: Scalars, factor: Scalar, y: Scalars) -> Scalars:
     """Return x + factor y."""
     return tuple(a + factor * b for a, b in zip(x, y, strict=True))
 
 
-def _scaled(factor: Scalar, x: Sequence[Scalar]) -> Scalars:
+def _scaled(factor: Scalar, x: Scalars) -> Scalars:
     """Return factor x."""
     return tuple(factor * a for a in x)
 
 
-def _weighted(*stages: Sequence[Scalar]) -> Scalars:
+def _weighted(*stages: Scalars) -> Scalars:
     """Return x1 + 2 x2 + 2 x3 + x4."""
     return tuple(a + 2.0 * (b + c) + d for a, b, c, d in zip(*stages, strict=True))

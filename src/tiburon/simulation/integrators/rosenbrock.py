@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from tiburon.simulation.integrators.dopri5 import end_of_step, hermite
-from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, Scalars, combine
+from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, combine
 from tiburon.simulation.integrators.method import Attempt, Pair, later
 from tiburon.simulation.integrators.rate_jacobian import RateChanges, rate_changes
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.shifted import ShiftedMatrix, ShiftedRight
@@ -47,12 +47,7 @@ ERROR = (0.0, 0.0, 0.0, 1.0)
 
 
 def rosenbrock_step(
-    manifold: Manifold,
-    acceleration: Acceleration,
-    q: Scalars,
-    w: Scalars,
-    h: Scalar,
-    *time: Scalar,
+    manifold: Manifold, acceleration: Acceleration, q: Scalars, w: Scalars, h: Scalar, *time: Scalar
 ) -> tuple[Scalars, Scalars]:
     """Take one L-stable step of order 3; arguments and result are those of `explicit_step`."""
     chart = Chart(manifold, acceleration, q)
