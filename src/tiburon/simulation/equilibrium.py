@@ -107,7 +107,7 @@ class SmallMotion:
             time = given["when"]
             q, v, x = system._parts(q, w)
             here = system._setting(q, v, time)
-            own: Sequence[Any] = ()
+            own: Any = ()
             if system.control is not None:
                 decided, own = system.decide(q, v, x, u, time)
                 u = type(u)(decided)

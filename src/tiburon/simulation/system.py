@@ -371,17 +371,9 @@ class System:
                 f"control: expected a sampled controller, since it has the discrete state "
                 f"{self.own_z_names[0]!r}, got one that runs at every stage; pass control_dt"
             )
-        self._sizes = [
-            _Sizes(
-                len(e.state_names(model)),
-                len(e.command_names(model)),
-                len(e.discrete_state_names(model)),
-                len(e.parameters()),
-                # kept as long as code may read them
-                e.tables(),
-            )
-            for e in self.elements
-        ]
+        # kept as long as code may read them
+        self._tables = [e.tables() for e in self.elements]
+        self._places = list(_places(model, self.elements, self._tables))
         self._control_tables = tuple(_called(getattr(control, "tables", ())))
         self._bound: Mapping[str, Scalars] | None = None
         self._constants: dict[tuple[str, str], tuple[float | None, ...]] = {}
@@ -712,7 +704,7 @@ class System:
             assert guided is not None
             reduced = reduced_acceleration(here, q, v, tau, guided.T, guided.gamma)
             terms = self._constraints(here, q, v, x)
-            basis = Complement(self.model, terms, self._rows_of(x), self._min_cut)
+            basis = Complement(self.model, terms, self.coordinate_rows(x), self._min_cut)
             return reduced.vd, basis.multipliers(reduced.needed)
         if isinstance(self.loop_method, DeNOC):
             found = self.denoc_motion(here, q, v, x, tau)
@@ -787,15 +779,10 @@ class System:
         return found
 
     @cached_property
-    def _prescribed_places(self) -> list[tuple[PrescribedMotion, slice, slice]]:
+    def _prescribed_places(self) -> "list[tuple[PrescribedMotion, _Places]]":
         """Prescribed joints, with the places of their parameters and table handles."""
-        found, at_p, at_t = [], 0, 0
-        for element, size in zip(self.elements, self._sizes, strict=True):
-            end_p, end_t = at_p + size.parameters, at_t + HANDLE * len(size.tables)
-            if isinstance(element, PrescribedMotion):
-                found.append((element, slice(at_p, end_p), slice(at_t, end_t)))
-            at_p, at_t = end_p, end_t
-        return found
+        pairs = zip(self.elements, self._places, strict=True)
+        return [(one, at) for one, at in pairs if isinstance(one, PrescribedMotion)]
 
     @property
     def prescribes(self) -> bool:
@@ -809,8 +796,8 @@ class System:
         numbers = self._run_time(ELEMENTS) if p is None else p
         handles = self._run_time(TABLES)
         found = []
-        for element, at_p, at_t in self._prescribed_places:
-            sample = element.sample(time, numbers[at_p], handles[at_t])
+        for element, at in self._prescribed_places:
+            sample = element.sample(time, numbers[at.p], handles[at.tables])
             of_q, of_v = (self.model.slice(element.joint, of=of) for of in ("q", "v"))
             found.append(Prescribed(of_q.start, of_v.start, sample))
         return found
@@ -911,11 +898,9 @@ class System:
         """Places of the rows W of independent velocities; None without."""
         if not isinstance(self.loop_method, Embedding):
             return None
-        start = 0
-        for element, size in zip(self.elements, self._sizes, strict=True):
+        for element, at in zip(self.elements, self._places, strict=True):
             if isinstance(element, LoopCoordinates):
-                return CoordinatePlaces(slice(start, start + size.states), element.count)
-            start += size.states
+                return CoordinatePlaces(at.x, element.count)
         raise ModelError(
             "loop_method: Embedding needs the element LoopCoordinates among the elements of the "
             "system, got none; simulate adds it"
@@ -938,10 +923,6 @@ class System:
 
     def coordinate_rows(self, x: Scalars) -> list[list[Scalar]]:
         """Return the rows W of independent velocities among the continuous states."""
-        return self._rows_of(x)
-
-    def _rows_of(self, x: Scalars) -> list[list[Scalar]]:
-        """Return the rows W among the continuous states."""
         assert self.coordinates is not None
         _, *entries = x[self.coordinates.states]
         nv = self.model.nv
@@ -975,7 +956,7 @@ class System:
             return Guided(moved, tuple(denoc_velocity(model, plan, self.legs, moved, v, sigma)))
         assert isinstance(method, Embedding)
         terms = constraints(model, plan, position)
-        basis = Complement(model, terms, self._rows_of(x), self._min_cut)
+        basis = Complement(model, terms, self.coordinate_rows(x), self._min_cut)
         velocity = basis.velocity(terms, v, method.decay)
         moving = constraints(model, plan, position, JointVector(velocity))
         gamma = basis.gamma(moving, method.decay)
@@ -987,7 +968,7 @@ class System:
         assert self.coordinates is not None
         plan = surroundings(self.model, self.world)[0]
         terms = constraints(self.model, plan, JointVector(q))
-        basis = Complement(self.model, terms, self._rows_of(x), self._min_cut)
+        basis = Complement(self.model, terms, self.coordinate_rows(x), self._min_cut)
         return x[self.coordinates.states.start], basis.condition
 
     def held_sine(self, q: Scalars) -> Scalar:
@@ -1006,26 +987,17 @@ class System:
 
         None without contact.
         """
-        at_z = at_p = 0
-        for element, size in zip(self.elements, self._sizes, strict=True):
+        for element, at in zip(self.elements, self._places, strict=True):
             if isinstance(element, ContactElement):
-                return (
-                    element,
-                    slice(at_z, at_z + size.discrete),
-                    slice(at_p, at_p + size.parameters),
-                )
-            at_z, at_p = at_z + size.discrete, at_p + size.parameters
+                return element, at.z, at.p
         return None
 
     @property
     def contact_handle(self) -> Scalars:
         """Handle of the ground's heights; empty without contact or on level ground."""
-        start = 0
-        for element, size in zip(self.elements, self._sizes, strict=True):
-            stop = start + HANDLE * len(size.tables)
+        for element, at in zip(self.elements, self._places, strict=True):
             if isinstance(element, ContactElement):
-                return self._run_time(TABLES)[start:stop]
-            start = stop
+                return self._run_time(TABLES)[at.tables]
         return ()
 
     def beyond_grid(self, q: Scalars, v: Scalars, time: Scalar) -> Candidate | None:
@@ -1241,13 +1213,8 @@ class System:
     @cached_property
     def switch_places(self) -> dict[str, int]:
         """Place of the first state of each switched loop among the continuous states, by name."""
-        found: dict[str, int] = {}
-        start = 0
-        for element, size in zip(self.elements, self._sizes, strict=True):
-            if isinstance(element, LoopSwitch):
-                found[element.loop] = start
-            start += size.states
-        return found
+        pairs = zip(self.elements, self._places, strict=True)
+        return {one.loop: at.x.start for one, at in pairs if isinstance(one, LoopSwitch)}
 
     def switches(self, x: Scalars) -> Switches | None:
         """Return which loops are closed; None if none can be opened."""
@@ -1288,8 +1255,8 @@ class System:
         """Evaluate all elements under given commands; the arguments are those of `rates`."""
         driving = Driving(u[: self.model.nv])
         kinematics = StateKinematics(here, q, v)
-        for element, size, now in self._contexts(kinematics, x, u, z, time, p, updated):
-            driving.take(self.model, element, element.act(now), size.states)
+        for element, at, now in self._contexts(kinematics, x, u, z, time, p, updated):
+            driving.take(self.model, element, element.act(now), _count(at.x))
         return driving
 
     def update(
@@ -1300,10 +1267,8 @@ class System:
         kinematics = StateKinematics(self._setting(position, v, time), position, v)
         commands = self.commands_at(q, w, u, time)
         z: list[Scalar] = []
-        for element, size, now in self._contexts(
-            kinematics, x, commands, u[self.discrete], time, p
-        ):
-            z += _updated(element, size, now)
+        for element, at, now in self._contexts(kinematics, x, commands, u[self.discrete], time, p):
+            z += _updated(element, at, now)
         return (*u[: self.discrete.start], *z, *u[self.discrete.start + len(z) :])
 
     def _contexts(
@@ -1315,29 +1280,22 @@ class System:
         time: Scalar,
         p: Scalars | None,
         updated: bool = False,
-    ) -> "Iterator[tuple[Element, _Sizes, ElementContext]]":
-        """Yield each element with the sizes of its parts and its context in a state."""
+    ) -> "Iterator[tuple[Element, _Places, ElementContext]]":
+        """Yield each element with the places of its parts and its context in a state."""
         parameters = self._run_time(ELEMENTS) if p is None else p
         handles = self._run_time(TABLES)
-        at_x, at_u, at_z, at_p, at_t = 0, self.model.nv, 0, 0, 0
-        for element, size in zip(self.elements, self._sizes, strict=True):
-            end_t = at_t + HANDLE * len(size.tables)
-            yield (
-                element,
-                size,
-                ElementContext(
-                    kinematics,
-                    time,
-                    tuple(x[at_x : at_x + size.states]),
-                    tuple(u[at_u : at_u + size.commands]),
-                    tuple(parameters[at_p : at_p + size.parameters]),
-                    tuple(handles[at_t:end_t]),
-                    tuple(z[at_z : at_z + size.discrete]),
-                    updated,
-                ),
+        for element, at in zip(self.elements, self._places, strict=True):
+            now = ElementContext(
+                kinematics,
+                time,
+                tuple(x[at.x]),
+                tuple(u[at.u]),
+                tuple(parameters[at.p]),
+                tuple(handles[at.tables]),
+                tuple(z[at.z]),
+                updated,
             )
-            at_x, at_u, at_z = at_x + size.states, at_u + size.commands, at_z + size.discrete
-            at_p, at_t = at_p + size.parameters, end_t
+            yield element, at, now
 
     def decide(
         self, q: Scalars, v: Scalars, x: Scalars, u: Scalars, time: Scalar
@@ -1430,7 +1388,7 @@ class System:
     @cached_property
     def _handles(self) -> tuple[float, ...]:
         """Handles of all tables: of elements in order, then of the controller."""
-        tables = [*(t for size in self._sizes for t in size.tables), *self._control_tables]
+        tables = (table for own in (*self._tables, self._control_tables) for table in own)
         return tuple(x for table in tables for x in table.handle)
 
     def _run_time(self, name: str) -> Scalars:
@@ -1551,17 +1509,15 @@ class System:
             if control:
                 commands, own, own_z = self._decided(position, v, x, u, time)
                 results += (*commands, *own, *own_z)
-            for element, size, now in self._contexts(
-                kinematics, x, u, u[self.discrete], time, None
-            ):
+            for element, at, now in self._contexts(kinematics, x, u, u[self.discrete], time, None):
                 if id(element) not in taken:
                     continue
                 driving = Driving((0.0,) * model.nv)
-                driving.take(model, element, element.act(now), size.states)
+                driving.take(model, element, element.act(now), _count(at.x))
                 pushes = [value for _, wrench in driving.wrenches for value in wrench]
                 frames = [name for name, _ in driving.wrenches]
                 names.append((frames, sorted(driving.outputs)))
-                results += (*driving.force, *pushes, *driving.rates, *_updated(element, size, now))
+                results += (*driving.force, *pushes, *driving.rates, *_updated(element, at, now))
                 results += (driving.outputs[name] for name in sorted(driving.outputs))
             return results
 
@@ -1607,22 +1563,47 @@ def _bits(values: Any) -> bytes:
     return np.asarray(values, dtype=np.float64).tobytes()
 
 
-class _Sizes(NamedTuple):
-    """Sizes of the parts of one element."""
+class _Places(NamedTuple):
+    """Places of one element among the values of all elements."""
 
-    states: int
-    commands: int
-    discrete: int
-    parameters: int
-    tables: tuple[Table, ...]
+    x: slice
+    """Continuous states."""
+
+    u: slice
+    """Commands, after those of the joints."""
+
+    z: slice
+    """Discrete states."""
+
+    p: slice
+    """Run-time parameters."""
+
+    tables: slice
+    """Handles of tables."""
 
 
-def _updated(element: Element, size: _Sizes, now: ElementContext) -> Scalars:
+def _places(
+    model: Model, elements: Sequence[Element], tables: Sequence[tuple[Table, ...]]
+) -> Iterator[_Places]:
+    """Yield the places of each element."""
+    ends = [0, model.nv, 0, 0, 0]
+    for e, own in zip(elements, tables, strict=True):
+        names = (e.state_names(model), e.command_names(model), e.discrete_state_names(model))
+        counts = (*map(len, names), len(e.parameters()), HANDLE * len(own))
+        begins, ends = ends, [end + count for end, count in zip(ends, counts, strict=True)]
+        yield _Places(*map(slice, begins, ends))
+
+
+def _count(place: slice) -> int:
+    return int(place.stop - place.start)
+
+
+def _updated(element: Element, at: _Places, now: ElementContext) -> Scalars:
     """Return the updated discrete states of one element."""
-    if not size.discrete:
+    if not _count(at.z):
         return ()
     found = tuple(element.update_discrete_state(now))
-    _fits(element, "discrete states", size.discrete, found)
+    _fits(element, "discrete states", _count(at.z), found)
     return found
 
 
