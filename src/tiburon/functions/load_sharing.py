@@ -684,7 +684,8 @@ class LoadSharing:
             UnknownNameError: If there is no such joint, contact or loop.
         """
         check_places(model, world)
-        _check_switches(inscribed=inscribed)
+        if not isinstance(inscribed, (bool, np.bool_)):
+            raise DomainError("inscribed", "True or False", shown(inscribed))
         around = world or _default_world(model)
         given_sites = _sites_of(model, sites)
         candidates = () if given_sites and pairs is None else _contacts_of(model, around, pairs)
@@ -705,7 +706,8 @@ class LoadSharing:
                 "load, got none; give the world a Ground, or the robot loops"
             )
         _refuse_springs(model, names)
-        twice = [name for name in _group_names(layout) if _group_names(layout).count(name) > 1]
+        groups = [group.name for group in layout.groups]
+        twice = [name for name in groups if groups.count(name) > 1]
         if twice:
             raise ModelError(
                 f"model {model.name!r}: contacts, loops, thrusters and cables must have different "
@@ -1050,9 +1052,8 @@ class LoadSharing:
         around = self._around(conditions)
         W, c, A1, b1, A2, b2, mu = _matrices.call(self.model, given, around, options)
         names, equations = formulation_names(formulation, self.model, self.layout)
-        rows, limits = len(equations), len(self.limit_names)
         cones = self._cones
-        limits -= len(cones)
+        rows, limits = len(equations), len(self.limit_names) - len(cones)
         return LoadProblem(
             self,
             W,
@@ -1075,15 +1076,8 @@ class LoadSharing:
             share: A load that this plan shared.
             conditions: Other ones than those of the shared load.
         """
-        given = (
-            *share.motion,
-            *self._none[:2],
-            UNBOUNDED,
-            self._none[2],
-            self._working,
-            share.changes[4],
-            *self._constants,
-        )
+        *motion, touching = share.motion
+        given = (*motion, *self._unchanged(touching, share.changes[4]))
         around = self._around({**share.conditions, **conditions})
         constant, rows = _wrenches.call(self.model, given, around, self._options)
         joints = tuple(self.model.body(body.name).joint.name for body in self.model.plan.bodies)
@@ -1105,15 +1099,7 @@ class LoadSharing:
             Rows, shape (..., squares, unknowns), and offsets, shape (..., squares).
         """
         taking = self._all if touching is None else self._taking_part(touching)
-        given = (
-            *(q, v, vd, taking),
-            *self._none[:2],
-            UNBOUNDED,
-            self._none[2],
-            self._working,
-            self._site_values,
-            *self._constants,
-        )
+        given = (q, v, vd, *self._unchanged(taking, self._site_values))
         rows, offsets = _squares.call(self.model, given, {"world": self.world}, self._options)
         return rows, offsets
 
@@ -1132,15 +1118,7 @@ class LoadSharing:
             unit of each, (..., joints, unknowns, 6); wrench on the world per unit of each unknown
             and the place of its contact or loop, (..., unknowns, 7).
         """
-        given = (
-            *(q, v, vd, self._all),
-            *self._none[:2],
-            UNBOUNDED,
-            self._none[2],
-            self._working,
-            self._site_values,
-            *self._constants,
-        )
+        given = (q, v, vd, *self._usual)
         constant, rows, reactions = _supports.call(
             self.model, given, {"world": self.world}, self._options
         )
@@ -1195,13 +1173,11 @@ class LoadSharing:
             if closure:
                 found = self.force_closure(one[0], touching=one[3])
                 if not found.is_closed:
-                    why = (
-                        f"no force acts on {_listed(found.free)}"
-                        if found.free
-                        else ("no internal force presses all contacts")
-                    )
-                    names = [g.name for g, on in zip(self.layout.groups, one[3], strict=True)
-                             if on and g.normal is not None]  # fmt: skip
+                    why = "no internal force presses all contacts"
+                    if found.free:
+                        why = f"no force acts on {_listed(found.free)}"
+                    groups = zip(self.layout.groups, one[3], strict=True)
+                    names = [g.name for g, on in groups if on and g.normal is not None]
                     raise DomainError(
                         "touching",
                         "contacts with force closure",
@@ -1591,9 +1567,12 @@ class LoadSharing:
     @cached_property
     def _usual(self) -> tuple[Any, ...]:
         """Inputs of the kernel after the motion where nothing else is given."""
+        return self._unchanged(self._all, self._site_values)
+
+    def _unchanged(self, touching: Any, sites: Any) -> tuple[Any, ...]:
+        """Return inputs of the kernel after the motion, without a step before and failures."""
         x, last, prefer = self._none
-        unchanged = (prefer, self._working, self._site_values)
-        return (self._all, x, last, UNBOUNDED, *unchanged, *self._constants)
+        return (touching, x, last, UNBOUNDED, prefer, self._working, sites, *self._constants)
 
     @cached_property
     def _limit_groups(self) -> Any:
@@ -1908,13 +1887,6 @@ def share_load(
     return plan.share(q, v, vd, touching=touching, failed=failed, **conditions)
 
 
-def _check_switches(**given: object) -> None:
-    """Refuse what is neither True nor False."""
-    for name, value in given.items():
-        if not isinstance(value, (bool, np.bool_)):
-            raise DomainError(name, "True or False", shown(value))
-
-
 def _with_levels(model: Model, layout: Layout, parts: tuple[Limit, ...], relax: Any) -> Limits:
     """Return limits with what may be violated, or raise if names do not fit."""
     if isinstance(relax, (bool, np.bool_)):
@@ -1984,10 +1956,6 @@ def _refuse_springs(model: Model, driven: Sequence[str]) -> None:
                 "drive, or leave out its stiffness",
                 name=joint.name,
             )
-
-
-def _group_names(layout: Layout) -> list[str]:
-    return [group.name for group in layout.groups]
 
 
 def _is_names(failed: Any) -> bool:
@@ -2064,16 +2032,13 @@ def _bounds(
             if name not in names:
                 raise UnknownNameError("driven joint", name, list(names))
             low, high = bounds_of(f"torque limits of {name!r}", pair)
-            found += [DrivenJoint(int(i), low, high) for i in model.indices([name], of="v")]
+            found += [DrivenJoint(i, low, high) for i in _places(model, name)]
     elif not isinstance(given, (bool, np.bool_)):
         raise DomainError("torque_limits", "True, False or limits by joint name", shown(given))
     elif given:
         for actuator in model.actuators:
             if actuator.joint in names:
-                own = [
-                    DrivenJoint.of(int(i), actuator)
-                    for i in model.indices([actuator.joint], of="v")
-                ]
+                own = [DrivenJoint.of(i, actuator) for i in _places(model, actuator.joint)]
                 found += [joint for joint in own if joint.is_limited]
     if isinstance(given, Mapping):
         return tuple(found)
