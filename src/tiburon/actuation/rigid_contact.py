@@ -8,13 +8,7 @@ import numpy as np
 from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
 from tiburon.contact.candidates import surfaces_of
-from tiburon.contact.rigid import (
-    TOLERANCE,
-    Compliance,
-    PointState,
-    RigidStep,
-    rigid_step,
-)
+from tiburon.contact.rigid import TOLERANCE, Compliance, PointState, RigidStep, rigid_step
 from tiburon.contact.rows import PointRows, swept_rows
 from tiburon.model import Plan
 from tiburon.record import field, record

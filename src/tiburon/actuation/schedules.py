@@ -94,8 +94,7 @@ def checked_table(
     count = np.size(times)
     if not count:
         raise ModelError(
-            f"{element}: times must be one or more, got none; leave the element out",
-            name=name,
+            f"{element}: times must be one or more, got none; leave the element out", name=name
         )
     when = finite_array(times, (count,), element, "times", name)
     fall = np.flatnonzero(np.diff(when) <= 0.0)

@@ -84,8 +84,7 @@ def run(
     priority: Annotated[
         bool,
         typer.Option(
-            "--priority",
-            help="Request real-time priority, no deep idle states, locked memory.",
+            "--priority", help="Request real-time priority, no deep idle states, locked memory."
         ),
     ] = False,
     core: Annotated[

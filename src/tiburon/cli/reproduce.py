@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from tiburon.reproduce.operation_counts import CountTable
 
 application = typer.Typer(
-    help="Compare published values with computed ones.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+    help="Compare published values with computed ones.", no_args_is_help=True, rich_markup_mode=None
 )
 
 EXAMPLES = """

@@ -251,14 +251,7 @@ def _start(
     chosen = controller(control, model, world, q)
     with user_code_errors(control):
         return tb.simulate(
-            model,
-            duration,
-            q=q,
-            v=v,
-            world=world,
-            control=chosen,
-            command=held or None,
-            **options,
+            model, duration, q=q, v=v, world=world, control=chosen, command=held or None, **options
         )
 
 

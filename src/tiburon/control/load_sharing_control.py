@@ -38,13 +38,7 @@ from tiburon.load_sharing.contact_load import ContactLoad, load_weight
 from tiburon.load_sharing.objectives.objective import Sum
 from tiburon.load_sharing.objectives.smoothness import FadingSmoothness, TorqueSmoothness
 from tiburon.load_sharing.relaxation import RELAXED
-from tiburon.load_sharing.smoothing import (
-    UNBOUNDED,
-    Blending,
-    SmoothingPenalty,
-    StepBound,
-    ramp,
-)
+from tiburon.load_sharing.smoothing import UNBOUNDED, Blending, SmoothingPenalty, StepBound, ramp
 from tiburon.model import WORLD, Actuator, Model
 from tiburon.model.actuator import voltage_of_torque
 from tiburon.model.body import ContactPoint

@@ -61,11 +61,7 @@ def swing(motors: tuple[str, ...], duration: float) -> Swing:
     plan = tb.balance_frame(linkage, q, v, vd, driven=motors, world=WEIGHTLESS)
     efforts = tb.Replay.of(times, plan.tau, linkage.v_names, interpolation="linear")
     crank = tb.JointPath.through(
-        times,
-        q[:, :1],
-        start_velocity=v[0, :1],
-        end_velocity=v[-1, :1],
-        joints=("joint_1",),
+        times, q[:, :1], start_velocity=v[0, :1], end_velocity=v[-1, :1], joints=("joint_1",)
     )
     feedback = tb.PD(crank, STIFFNESS, DAMPING, joints=("joint_1",))
     end = tb.Frame("end", "link_3", tb.Pose(translation=(LENGTHS[2], 0.0, 0.0)))

@@ -541,11 +541,7 @@ class Pilot:
 
     @staticmethod
     def _walk(
-        unit: Walker,
-        state: State,
-        held: dict[str, Any],
-        own: list[Any],
-        commands: dict[str, Any],
+        unit: Walker, state: State, held: dict[str, Any], own: list[Any], commands: dict[str, Any]
     ) -> list[Any]:
         """Command the legs; return the time derivatives of phase, effort, speed and turn."""
         phase, effort, speed, turning = own

@@ -782,11 +782,7 @@ def check_switched_start(
 
 
 def _of_cases(
-    function: Callable[..., Array],
-    model: Model,
-    q: Array,
-    time: float,
-    geometry: CaseRows | None,
+    function: Callable[..., Array], model: Model, q: Array, time: float, geometry: CaseRows | None
 ) -> Array:
     """Evaluate a function for all cases; one case alone compiles no code of batches."""
     if len(q) == 1:

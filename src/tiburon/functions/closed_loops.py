@@ -12,12 +12,7 @@ from tiburon.algorithms.setting import Options, Setting
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, OptionError, UnknownNameError, shown
 from tiburon.functions.dynamics import method_options
-from tiburon.functions.keywords import (
-    DYNAMICS_CALL,
-    MODEL_CALL,
-    DynamicsCall,
-    ModelCall,
-)
+from tiburon.functions.keywords import DYNAMICS_CALL, MODEL_CALL, DynamicsCall, ModelCall
 from tiburon.functions.library import INERTIA, front_door, library_function
 from tiburon.model import JointCoupling, Model
 from tiburon.record import record

@@ -312,11 +312,7 @@ class LibraryFunction(Generic[Result]):
             return self.run(model, world, options, *arrays)
 
     def kernel(
-        self,
-        model: Model,
-        world: World | None,
-        options: Options,
-        arguments: Sequence[Any] = (),
+        self, model: Model, world: World | None, options: Options, arguments: Sequence[Any] = ()
     ) -> Kernel:
         """Return the kernel for a model, world and options; compile it if it is not known.
 

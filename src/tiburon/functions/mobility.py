@@ -725,12 +725,7 @@ def _singular_values_kernel(rows: int, columns: int) -> Any:
 
 @public
 def connectivity(
-    model: Model,
-    first: str,
-    second: str,
-    q: ArrayLike | None = None,
-    *,
-    driven: Iterable[str] = (),
+    model: Model, first: str, second: str, q: ArrayLike | None = None, *, driven: Iterable[str] = ()
 ) -> int:
     """Count the degrees of freedom of one body relative to another in a configuration.
 

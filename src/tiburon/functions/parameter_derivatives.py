@@ -16,13 +16,7 @@ from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, ShapeError, TiburonError, UnknownNameError, shown
 from tiburon.functions.parameters import KernelParameters
-from tiburon.model.parameters import (
-    PLACEMENT,
-    SYMMETRIC,
-    Parameter,
-    component_places,
-    read_values,
-)
+from tiburon.model.parameters import PLACEMENT, SYMMETRIC, Parameter, component_places, read_values
 
 DIFFERENCE = 1e-3
 """Step of differences of products, relative to the scale of a parameter."""

@@ -272,10 +272,7 @@ def model_of_case(model: Model, values: Mapping[Parameter, Any]) -> Model:
 
 
 def robot_of_case(
-    model: Model,
-    given: Mapping[str, Any] | None,
-    cases: tuple[int, ...],
-    case: tuple[int, ...],
+    model: Model, given: Mapping[str, Any] | None, cases: tuple[int, ...], case: tuple[int, ...]
 ) -> Model:
     """Return a robot with the values that one case of a call on dry land has.
 

@@ -1,12 +1,7 @@
 """Robot models: bodies, joints, frames, loops, actuators, and the world around them."""
 
 from tiburon.model.actuator import Actuator, Motor, rotor
-from tiburon.model.attachments import (
-    LinearThrust,
-    QuadraticThrust,
-    TableThrust,
-    Thruster,
-)
+from tiburon.model.attachments import LinearThrust, QuadraticThrust, TableThrust, Thruster
 from tiburon.model.body import (
     WORLD,
     Body,

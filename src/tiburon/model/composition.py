@@ -438,9 +438,7 @@ def locked_positions(
 
 
 def with_placements(
-    parts: Parts,
-    known: Mapping[str, Placed],
-    given: Mapping[str, Mapping[str, Sequence[float]]],
+    parts: Parts, known: Mapping[str, Placed], given: Mapping[str, Mapping[str, Sequence[float]]]
 ) -> Parts:
     """Return parts of a model with other poses of joints, frames and ends of loops.
 

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray
 from xarray.backends import BackendArray
-from xarray.core.indexing import (
-    IndexingSupport,
-    LazilyIndexedArray,
-    explicit_indexing_adapter,
-)
+from xarray.core.indexing import IndexingSupport, LazilyIndexedArray, explicit_indexing_adapter
 
 from tiburon.arrays import Array
 from tiburon.errors import RunFileError, UnknownNameError

@@ -511,12 +511,7 @@ class AdaptiveRun(RunCases):
         return self.begin + (self.done - self.done % self.hold + self.hold) * self.dt
 
     def _call(
-        self,
-        memory: Array,
-        state: Array,
-        cases: Cases,
-        clock: Array,
-        sides: Array | None = None,
+        self, memory: Array, state: Array, cases: Cases, clock: Array, sides: Array | None = None
     ) -> _Found:
         given = [memory, state, self.held[cases], clock]
         if self.events is not None:

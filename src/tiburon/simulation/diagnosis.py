@@ -256,11 +256,7 @@ def _rigid_states(
 
 
 def tell_penetration(
-    system: System,
-    state: Array,
-    held: Array,
-    outcomes: Outcomes,
-    parameters: Mapping[str, Array],
+    system: System, state: Array, held: Array, outcomes: Outcomes, parameters: Mapping[str, Array]
 ) -> None:
     """Add to the outcomes of a run which contact penetrated deepest, how far and when.
 

@@ -131,11 +131,7 @@ class ContactWatch(Watch):
     """The margins of all contact points, then the events of the user."""
 
     def __init__(
-        self,
-        element: ExactContact,
-        events: Sequence[Event | TimeEvent],
-        begin: float,
-        dt: float,
+        self, element: ExactContact, events: Sequence[Event | TimeEvent], begin: float, dt: float
     ) -> None:
         """List the margins and the user's events."""
         super().__init__(events, begin, dt)

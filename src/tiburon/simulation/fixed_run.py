@@ -23,11 +23,7 @@ from tiburon.native.engine import LONG_ROW
 from tiburon.native.kernel import Kernel
 from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
 from tiburon.simulation.cases import Cases, RunCases
-from tiburon.simulation.diagnosis import (
-    BEYOND_GRID,
-    UNDETERMINED,
-    UNSOLVED,
-)
+from tiburon.simulation.diagnosis import BEYOND_GRID, UNDETERMINED, UNSOLVED
 from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import LocatedContact, has_meshes
@@ -74,11 +70,7 @@ class BoundStep:
     """The kernel of one step, with the parameters of a run."""
 
     def __init__(
-        self,
-        source: StepSource,
-        parameters: Mapping[str, Any],
-        cases: int | None,
-        steps: int = 0,
+        self, source: StepSource, parameters: Mapping[str, Any], cases: int | None, steps: int = 0
     ) -> None:
         """Compile the step, or load it from the cache; `cases` is None for one robot.
 

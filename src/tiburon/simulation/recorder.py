@@ -72,9 +72,7 @@ class Recorder:
         if wanted:
             outputs = [n for element in header.elements for n in element.output_names(header.model)]
             check_names(
-                wanted,
-                [*(column.name for column in header.columns), *outputs],
-                header.elements,
+                wanted, [*(column.name for column in header.columns), *outputs], header.elements
             )
         self.header = header
         self._keys = {column.key for column in header.columns}
@@ -90,12 +88,7 @@ class Recorder:
 
     @classmethod
     def continued(
-        cls,
-        run: Trajectory,
-        header: RunHeader,
-        keep: int,
-        rows: int | None,
-        checkpoint: Checkpoint,
+        cls, run: Trajectory, header: RunHeader, keep: int, rows: int | None, checkpoint: Checkpoint
     ) -> "Recorder":
         """Return a recorder that continues after the first `keep` rows of an earlier run."""
         if keep > len(run):
@@ -114,10 +107,7 @@ class Recorder:
         return found
 
     def append(
-        self,
-        time: Array,
-        columns: Mapping[str, Array],
-        checkpoint: Callable[[], Checkpoint] | None,
+        self, time: Array, columns: Mapping[str, Array], checkpoint: Callable[[], Checkpoint] | None
     ) -> None:
         """Append rows.
 
@@ -140,10 +130,7 @@ class Recorder:
         self.count += len(time)
 
     def _copy(
-        self,
-        time: Array,
-        columns: Mapping[str, Array],
-        checkpoint: Callable[[], Checkpoint] | None,
+        self, time: Array, columns: Mapping[str, Array], checkpoint: Callable[[], Checkpoint] | None
     ) -> None:
         """Copy rows, with the checkpoint after the last of them."""
         done, count = 0, len(time)
@@ -164,10 +151,7 @@ class Recorder:
         return self._sink.room(count)
 
     def took(
-        self,
-        time: Array,
-        steady: Mapping[str, Array],
-        checkpoint: Callable[[], Checkpoint] | None,
+        self, time: Array, steady: Mapping[str, Array], checkpoint: Callable[[], Checkpoint] | None
     ) -> None:
         """Append rows that were written into memory from `room`.
 
@@ -288,10 +272,7 @@ class _Stream:
         return Room(here.stop - here.start, views)
 
     def took(
-        self,
-        time: Array,
-        steady: Mapping[str, Array],
-        checkpoint: Callable[[], Checkpoint] | None,
+        self, time: Array, steady: Mapping[str, Array], checkpoint: Callable[[], Checkpoint] | None
     ) -> None:
         here = slice(self._used, self._used + len(time))
         self._buffer["time"][here] = time

@@ -20,11 +20,7 @@ from tiburon.results.header import Column, RunHeader
 from tiburon.results.outcome import Outcome
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.adaptive_run import AdaptiveRun
-from tiburon.simulation.diagnosis import (
-    tell_penetration,
-    tell_rank_changes,
-    tell_unsolved_contacts,
-)
+from tiburon.simulation.diagnosis import tell_penetration, tell_rank_changes, tell_unsolved_contacts
 from tiburon.simulation.events import Watch
 from tiburon.simulation.exact_run import (
     ContactWatch,

@@ -19,25 +19,13 @@ from tiburon.argument_checks import at_least
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.contact.compliant import ContactLaw
-from tiburon.errors import (
-    DomainError,
-    ModelError,
-    OptionError,
-    RunFileError,
-    ShapeError,
-    shown,
-)
+from tiburon.errors import DomainError, ModelError, OptionError, RunFileError, ShapeError, shown
 from tiburon.functions.assembly import check_switched_start, closed_start, resting_position
 from tiburon.functions.contact import check_gaps
 from tiburon.functions.library import GEOMETRY, check_places
 from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.metric import checked_tolerance
-from tiburon.loops.stabilization import (
-    Embedding,
-    LoopMethod,
-    checked_loop_method,
-    loop_method_from,
-)
+from tiburon.loops.stabilization import Embedding, LoopMethod, checked_loop_method, loop_method_from
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint
@@ -758,11 +746,7 @@ def _refuse_geometry(setup: RunSetup, touching: Sequence[Any], exact: bool) -> N
 
 
 def _start_on_paths(
-    system: System,
-    state: Array,
-    begin: float,
-    rows: Array | None,
-    free: tuple[bool, bool],
+    system: System, state: Array, begin: float, rows: Array | None, free: tuple[bool, bool]
 ) -> None:
     """Put prescribed joints onto their paths at the start, in place.
 

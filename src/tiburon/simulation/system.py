@@ -83,11 +83,7 @@ from tiburon.loops.legs import PlatformOnLegs, platform_on_legs
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import MIN_CUT, ConstrainedMotion, max_abs, rank_cut
 from tiburon.loops.parts import Exchanged
-from tiburon.loops.projection import (
-    MAX_RESIDUAL,
-    moved_configuration,
-    projected_state,
-)
+from tiburon.loops.projection import MAX_RESIDUAL, moved_configuration, projected_state
 from tiburon.loops.stabilization import (
     DeNOC,
     Embedding,
@@ -208,9 +204,7 @@ def _fits(element: Element, what: str, expected: int, values: Scalars) -> None:
         raise ShapeError(f"element {element.name!r}: {what}", f"{expected} numbers", f"{given}")
 
 
-def summed_wrenches(
-    wrenches: Sequence[tuple[str, Scalars]],
-) -> dict[str, Scalars]:
+def summed_wrenches(wrenches: Sequence[tuple[str, Scalars]]) -> dict[str, Scalars]:
     """Return one wrench per frame."""
     found: dict[str, Scalars] = {}
     for frame, wrench in wrenches:
@@ -1800,11 +1794,7 @@ def put_latest(known: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 def surrounded(
-    model: Model,
-    world: World | None,
-    fluid: Water | None,
-    passive: bool | str | None,
-    limits: bool,
+    model: Model, world: World | None, fluid: Water | None, passive: bool | str | None, limits: bool
 ) -> Surrounded:
     """Return a robot in its surroundings, built before or now; arguments as of `Surrounded`."""
     if not (passive is None or isinstance(passive, (bool, np.bool_, str))):

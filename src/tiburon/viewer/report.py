@@ -108,11 +108,7 @@ def figure_markup(figure: "Figure", described: str) -> str:
 
 
 def report_html(
-    title: str,
-    about: str,
-    verdicts: Sequence[Verdict],
-    sections: Sequence[Section],
-    foot: str = "",
+    title: str, about: str, verdicts: Sequence[Verdict], sections: Sequence[Section], foot: str = ""
 ) -> str:
     """Return a whole page.
 

@@ -35,13 +35,7 @@ PATIENCE = 180_000
 
 
 def save_video(
-    page: str,
-    duration: float,
-    path: Path,
-    *,
-    fps: float,
-    speed: float,
-    size: tuple[int, int],
+    page: str, duration: float, path: Path, *, fps: float, speed: float, size: tuple[int, int]
 ) -> Path:
     """Write the video of a replay page, and return its path.
 

@@ -188,11 +188,7 @@ def advance_adaptive(
     """
 
     def advance(
-        state: AdaptiveState,
-        target: Scalar,
-        stop: Scalar,
-        limit: Scalar,
-        tolerances: Tolerances,
+        state: AdaptiveState, target: Scalar, stop: Scalar, limit: Scalar, tolerances: Tolerances
     ) -> AdaptiveState:
         return _advanced(
             pair, manifold, acceleration, state, target, stop, limit, tolerances, settle
@@ -283,13 +279,7 @@ def scaled_error(
 
 
 def _judged(
-    pair: Pair,
-    going: _Going,
-    found: Attempt,
-    error: Scalar,
-    h: Scalar,
-    cut: Any,
-    stop: Scalar,
+    pair: Pair, going: _Going, found: Attempt, error: Scalar, h: Scalar, cut: Any, stop: Scalar
 ) -> _Going:
     """Accept or refuse a step, and choose the next."""
     at = going.state

@@ -13,12 +13,7 @@ import numpy as np
 
 from tiburon.simulation.integrators.dopri5 import attempted, hermite
 from tiburon.simulation.integrators.manifold import Chart, combine
-from tiburon.simulation.integrators.method import (
-    Attempt,
-    Pair,
-    Tableau,
-    explicit_step,
-)
+from tiburon.simulation.integrators.method import Attempt, Pair, Tableau, explicit_step
 from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.rotations import select
 
