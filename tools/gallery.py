@@ -88,7 +88,7 @@ def write_pages() -> None:
 
 def _at_work() -> list[str]:
     """Return the section about demonstrations with contact."""
-    from tiburon.demos.index import DEMOS
+    from tiburon.demos.demo import DEMOS
 
     lines = [
         "## At work",

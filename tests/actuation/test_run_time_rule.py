@@ -5,9 +5,8 @@ import pytest
 
 import tiburon as tb
 from tests.tolerances import assert_close
+from tiburon.actuation.actuator_drive import ForceDrive, MotorDrive
 from tiburon.actuation.cylinder_drive import CylinderDrive
-from tiburon.actuation.force_drive import ForceDrive
-from tiburon.actuation.motor_drive import MotorDrive
 from tiburon.actuation.point_spring import PointSpring
 from tiburon.actuation.thruster_drive import ThrusterDrive
 

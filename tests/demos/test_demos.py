@@ -7,8 +7,7 @@ from typer.testing import CliRunner
 import tiburon as tb
 from tiburon.cli.application import application
 from tiburon.control.gait import HARMONICS, Gait, _fourier, gait_control, gait_waves, leg_joints
-from tiburon.demos.demo import attitude
-from tiburon.demos.index import DEMOS, find
+from tiburon.demos.demo import DEMOS, attitude, find
 from tiburon.demos.walk import TROT as PHASES
 
 TROT = Gait(

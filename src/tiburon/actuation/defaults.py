@@ -5,16 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tiburon.actuation.actuator_drive import ForceDrive, MotorDrive
 from tiburon.actuation.cable_drive import CableDrive
 from tiburon.actuation.compliant_contact import CompliantContact
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.cylinder_drive import CylinderDrive
-from tiburon.actuation.element import Element
+from tiburon.actuation.element import Element, per_degree_of_freedom
 from tiburon.actuation.exact_contact import ExactContact
-from tiburon.actuation.force_drive import ForceDrive
-from tiburon.actuation.joint_access import per_degree_of_freedom
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_joint_inertia
-from tiburon.actuation.motor_drive import MotorDrive
 from tiburon.actuation.passive import FRICTION_SPEED, PassiveJoints
 from tiburon.actuation.point_spring import PointSpring
 from tiburon.actuation.rigid_contact import LAWS, RigidContact

@@ -4,6 +4,9 @@ An element applies joint forces and wrenches on frames. It may have continuous s
 current, cylinder pressure), commands, run-time parameters and outputs. All values are scalars,
 floats or traced, so that the same element runs in a debugger and inside a native loop. A new kind
 of element is a new file beside this one.
+
+A coupled joint has no variables of its own: its position is ratio * q_leader + offset, and a force
+on it acts on the leader, multiplied by the ratio (virtual work).
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -13,7 +16,9 @@ from typing import Any
 from tiburon.algorithms.kinematics import WORLD_PLACE, Moving, Place, body_motions, body_places
 from tiburon.algorithms.setting import Setting
 from tiburon.arguments import public
-from tiburon.model import Model, Plan
+from tiburon.errors import ModelError
+from tiburon.model import Coupled, Joint, Model, Plan
+from tiburon.model.joints.joint import PerDof
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Scalars, Vec3
@@ -240,3 +245,56 @@ def structure_of(elements: Sequence[Element]) -> tuple[Any, ...]:
         (type(e).__qualname__, e.name, e.structure()) if is_declared(e) else ("user", e.name)
         for e in elements
     )
+
+
+def per_degree_of_freedom(value: PerDof, joint: Joint) -> tuple[float, ...]:
+    """Expand one value for all degrees of freedom to one value each."""
+    return value if isinstance(value, tuple) else (value,) * joint.dof
+
+
+def joint_positions(now: ElementContext, joint: Joint) -> Scalars:
+    """Return the position variables of a joint [m or rad]; a coupled joint has one."""
+    q = now.joint_position(joint.name)
+    if isinstance(joint, Coupled):
+        return (joint.ratio * q[0] + joint.offset,)
+    return q
+
+
+def joint_velocities(now: ElementContext, joint: Joint) -> Scalars:
+    """Return the velocity of each degree of freedom of a joint [m/s or rad/s]."""
+    v = now.joint_velocity(joint.name)
+    return (joint.ratio * v[0],) if isinstance(joint, Coupled) else v
+
+
+def joint_force(joint: Joint, force: Scalars) -> dict[str, Scalars]:
+    """Return a joint force [N or N m] by the name of the joint whose variables it acts on."""
+    if isinstance(joint, Coupled):
+        return {joint.leader: (joint.ratio * force[0],)}
+    return {joint.name: tuple(force)}
+
+
+def rotation_vector(joint: Joint, q: Scalars) -> Scalars:
+    """Return the rotation vector of a joint whose position has a quaternion [rad]."""
+    return joint.difference(joint.neutral(), q)[:3]
+
+
+def spread_forces(model: Model, forces: Sequence[Mapping[str, Scalars]]) -> tuple[Scalar, ...]:
+    """Sum joint forces [N or N m], given by joint name, into nv scalars."""
+    total: list[Scalar] = [0.0] * model.nv
+    for named in forces:
+        for name, force in named.items():
+            begin = model.slice(name, of="v").start
+            for k, f in enumerate(force):
+                total[begin + k] = total[begin + k] + f
+    return tuple(total)
+
+
+def require_single_dof(model: Model, joint: str, element: str) -> None:
+    """Raise an error unless a model has a joint of this name with one degree of freedom."""
+    found = model.joint(joint)
+    if found.dof != 1:
+        raise ModelError(
+            f"{element}: expected a joint with one degree of freedom, got the {found.kind} joint "
+            f"{joint!r} with {found.dof}; name a revolute, prismatic or screw joint",
+            name=joint,
+        )

@@ -5,8 +5,10 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.actuation.joint_access import (
+from tiburon.actuation.element import (
+    Action,
+    Element,
+    ElementContext,
     joint_force,
     joint_positions,
     joint_velocities,

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.actuation.joint_access import joint_force
+from tiburon.actuation.element import Action, Element, ElementContext, joint_force
 from tiburon.argument_checks import choice, is_numeric, refuse_unusable
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError

@@ -16,8 +16,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.actuation.joint_access import joint_force, joint_velocities
+from tiburon.actuation.element import Action, Element, ElementContext, joint_force, joint_velocities
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError
 from tiburon.model import Model

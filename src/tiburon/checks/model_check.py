@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.defaults import elements_of
-from tiburon.actuation.joint_access import per_degree_of_freedom
+from tiburon.actuation.element import per_degree_of_freedom
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_joint_inertia
 from tiburon.actuation.passive import FRICTION_SPEED
 from tiburon.argument_checks import at_least

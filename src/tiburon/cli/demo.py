@@ -66,7 +66,7 @@ def run(
     about contact and load sharing: robots walk over a hill, on the sea floor and on sand, a hand
     lifts a glass, a vehicle loses a thruster in a current.
     """
-    from tiburon.demos.index import DEMOS
+    from tiburon.demos.demo import DEMOS
     from tiburon.errors import OptionError, UnknownNameError
 
     if listing:
@@ -94,7 +94,7 @@ def _show(name: str, duration: float | None, output: Path) -> None:
     """Run a demo of `tiburon.demos`, print its facts and write its files."""
     from tiburon.cli.console import EXIT_CODES
     from tiburon.cli.simulate import make_folder
-    from tiburon.demos.index import DEMOS, find
+    from tiburon.demos.demo import DEMOS, find
     from tiburon.viewer.plots import save_figure
 
     print(f"{name}: {DEMOS[name][2]}", flush=True)

@@ -20,7 +20,7 @@ from tiburon.drive.dashboard import Dashboard, modes_of
 from tiburon.drive.forecast import Forecast, forecast
 from tiburon.drive.pilot import Pilot, checked_command, external_forces_of, piloted, sticks_of
 from tiburon.drive.recording import Recording
-from tiburon.drive.tick_partners import PartnerTicks
+from tiburon.drive.tick_python import PartnerTicks
 from tiburon.drive.ticker import Row, Ticker, TickReport
 from tiburon.errors import DomainError, ModelError, OptionError, TiburonError, UnknownNameError
 from tiburon.functions.assembly import closed_start, resting_position

@@ -23,7 +23,7 @@ from tiburon.drive.tick_memory import (
     TickSource,
     Word,
 )
-from tiburon.drive.tick_partners import TickPartners, run_ticks_together
+from tiburon.drive.tick_python import TickPartners, run_ticks_together
 from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.native.kernel import Kernel
 from tiburon.operating_system import (

@@ -23,7 +23,6 @@ from tiburon.contact.candidates import (
 )
 from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
-from tiburon.functions.contact_parameters import surfaces_by_name
 from tiburon.functions.keywords import MODEL_CALL, WORLD_CALL
 from tiburon.functions.library import (
     GEOMETRY,
@@ -39,6 +38,7 @@ from tiburon.functions.parameters import (
     geometry_of,
     lead_of,
     model_of_case,
+    surfaces_by_name,
     vary,
 )
 from tiburon.model import WORLD, Model, TracedClosure, World

@@ -28,7 +28,6 @@ from tiburon.contact.modes import (
 )
 from tiburon.errors import DomainError, ModelError, SecondOrderCollisionError, ShapeError
 from tiburon.functions.contact import AT_REST, TOUCHING_GAP, Pairs, refuse_meshes
-from tiburon.functions.contact_parameters import surfaces_by_name
 from tiburon.functions.keywords import (
     DYNAMICS_CALL,
     Conditions,
@@ -37,6 +36,7 @@ from tiburon.functions.keywords import (
     unexpected_keyword,
 )
 from tiburon.functions.library import check_places, inputs_of, library_function
+from tiburon.functions.parameters import surfaces_by_name
 from tiburon.model import Model
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced

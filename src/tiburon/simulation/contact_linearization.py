@@ -55,9 +55,9 @@ from tiburon.contact.row_changes import RowChanges, folded, row_changes
 from tiburon.contact.rows import ContactRow, PointRows, contact_rows
 from tiburon.errors import ModelError
 from tiburon.functions.contact import refuse_meshes
-from tiburon.functions.contact_parameters import surfaces_by_name
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
 from tiburon.functions.library import LibraryFunction, depends_on_time, inputs_of
+from tiburon.functions.parameters import surfaces_by_name
 from tiburon.loops.metric import TreeMetric
 from tiburon.model import Joint, Model, Plan, PlanBody, World
 from tiburon.simulation.contact_modes import contact_modes

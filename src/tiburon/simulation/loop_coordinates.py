@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.actuation.loop_coordinates import LoopCoordinates
+from tiburon.actuation.loop_switch import LoopCoordinates
 from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.arrays import Array
 from tiburon.errors import DomainError

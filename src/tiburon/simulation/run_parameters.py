@@ -17,22 +17,20 @@ from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import Array
 from tiburon.errors import ModelError, OptionError, ShapeError
-from tiburon.functions.contact_parameters import (
-    GROUND,
-    contact_parameters,
-    ground_parameters,
-    with_surfaces,
-)
 from tiburon.functions.library import check_places
 from tiburon.functions.parameters import (
+    GROUND,
     PASSIVE,
     CaseRows,
     at_run_time,
+    contact_parameters,
     dynamics_parameters,
+    ground_parameters,
     lead_of,
     lowered,
     model_of_case,
     rows_of,
+    with_surfaces,
 )
 from tiburon.model import Ground, Model, Water, World
 from tiburon.model.joints.joint import JointPassive

@@ -30,8 +30,7 @@ from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.defaults import PASSIVES, elements_of
 from tiburon.actuation.element import Action, Element, ElementContext, StateKinematics, structure_of
 from tiburon.actuation.exact_contact import ExactContact
-from tiburon.actuation.loop_coordinates import LoopCoordinates
-from tiburon.actuation.loop_switch import LoopSwitch
+from tiburon.actuation.loop_switch import LoopCoordinates, LoopSwitch
 from tiburon.actuation.piecewise import PathSample
 from tiburon.actuation.prescribed import PrescribedMotion
 from tiburon.actuation.rigid_contact import RigidContact
