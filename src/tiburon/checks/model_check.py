@@ -197,13 +197,7 @@ MAX_DERIVATIVE_DOF = 40
 
 
 def agreements(model: Model, world: World, states: Kicked) -> Iterator[Finding]:
-    """Check that recursive algorithms and matrices give the same dynamics.
-
-    Args:
-        model: The robot.
-        world: Its surroundings.
-        states: States to compare in.
-    """
+    """Check that recursive algorithms and matrices give the same dynamics."""
     q, v = states
     # matrices and recursions are those of the tree; constraint forces are added
     tree = model.without_loops() if model.loops else model

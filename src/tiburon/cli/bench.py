@@ -31,9 +31,6 @@ which installs the codes to compare with (pin, mujoco) and measures."""
 def find_checkout(start: Path) -> Path | None:
     """Find the source checkout that holds the benchmarks.
 
-    Args:
-        start: Directory to begin at.
-
     Returns:
         The nearest directory, from `start` upward, that holds both the benchmark runner and this
         package's sources; None if there is none.

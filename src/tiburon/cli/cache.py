@@ -22,9 +22,6 @@ tiburon cache clear
 def format_size(size: int) -> str:
     """Format a size for display.
 
-    Args:
-        size: Number of bytes.
-
     Returns:
         The size with at most one decimal and its unit, such as "1.5 MB" (decimal prefixes).
     """

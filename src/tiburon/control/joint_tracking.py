@@ -164,14 +164,7 @@ def _order(path: JointPath, names: tuple[str, ...]) -> list[int]:
 
 
 def commands_of(state: State, chosen: JointSelection, force: Any, through: str) -> Any:
-    """Return joint forces [N or N m], shape (..., n), as commands by name.
-
-    Args:
-        state: The state.
-        chosen: The joints.
-        force: One per selected velocity.
-        through: "joints" or "actuators".
-    """
+    """Return joint forces [N or N m], shape (..., n), as commands by name."""
     if through not in THROUGH:
         raise OptionError("through", THROUGH, through)
     parts = entries(force)

@@ -57,12 +57,7 @@ def forces_by_group(run: "Trajectory", groups: Sequence[str]) -> Array:
 
 
 def contact_facts(run: "Trajectory", groups: Sequence[str]) -> tuple[str, ...]:
-    """Return sentences about peak force, slip and depth.
-
-    Args:
-        run: A run of one robot.
-        groups: As in `forces_by_group`.
-    """
+    """Return sentences about peak force, slip and depth."""
     summary = run.contact_summary()
     forces = forces_by_group(run, groups)
     row, group = divmod(int(np.argmax(forces)), len(groups))
@@ -79,13 +74,7 @@ def contact_facts(run: "Trajectory", groups: Sequence[str]) -> tuple[str, ...]:
 
 @styled
 def contact_figure(run: "Trajectory", groups: Sequence[str], title: str) -> "Figure":
-    """Plot the size of contact forces, and when each group touches.
-
-    Args:
-        run: A run of one robot.
-        groups: As in `forces_by_group`.
-        title: Heading.
-    """
+    """Plot the size of contact forces, and when each group touches."""
     from matplotlib.figure import Figure
 
     forces = forces_by_group(run, groups)
@@ -117,12 +106,7 @@ def contact_figure(run: "Trajectory", groups: Sequence[str], title: str) -> "Fig
 
 @styled
 def walk_figure(run: "Trajectory", title: str) -> "Figure":
-    """Plot the way and the attitude of the first body of a walker.
-
-    Args:
-        run: A run of one robot whose first body floats.
-        title: Heading.
-    """
+    """Plot the way and the attitude of the first body of a walker."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 5.5), layout="constrained")

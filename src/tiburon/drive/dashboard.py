@@ -176,11 +176,7 @@ class Dashboard:
 
 
 def modes_of(commands: Mapping[str, float]) -> dict[str, str]:
-    """Return the control modes of vehicle and joints.
-
-    Args:
-        commands: Values by full name.
-    """
+    """Return the control modes of vehicle and joints."""
     found = {}
     if "panel.station" in commands:
         found["vehicle"] = "station keeping" if commands["panel.station"] > 0.5 else "manual"

@@ -45,11 +45,6 @@ def tunable_parameters(
 
     Masses (the inertia tensor is scaled), volumes, drag (a factor on all drag and damping of a
     body), the current and density of the water, and gravity.
-
-    Args:
-        model: The robot.
-        world: Its surroundings.
-        factors: Current factors on drag.
     """
     found = []
     for body in model.bodies:
@@ -211,13 +206,7 @@ def same_code(system: System, other: System) -> bool:
 
 
 def exchange_sensing(sensing: Sensing, system: System, parameters: Mapping[str, Any]) -> None:
-    """Exchange the parameters of the robot that sensors evaluate.
-
-    Args:
-        sensing: All sensors.
-        system: The system with the new parameters.
-        parameters: Its run-time parameters.
-    """
+    """Exchange the parameters of the robot that sensors evaluate."""
     kernel = sensing.kernel.__self__
     sensing.system = system
     numbers = {k: v for k, v in parameters.items() if k in kernel.parameters}

@@ -195,11 +195,6 @@ def actuation_of(
 
     These are the joints with one degree of freedom that have an actuator, or all of them if the
     robot has no actuators.
-
-    Args:
-        model: The robot.
-        world: Its surroundings.
-        commands: Names of its commands.
     """
     tree = model.without_loops() if model.loops else model
     M = np.asarray(mass_matrix(tree, resting_position(model), fluid=world.fluid))
@@ -301,12 +296,6 @@ def external_forces_of(
 
     All degrees of freedom except those of a vehicle with thrusters. The range is the strength of
     an actuated joint, otherwise the force of a default acceleration.
-
-    Args:
-        model: The robot.
-        commands: Names of its commands.
-        vehicle: Actuation of its base.
-        joints: Actuation of its joints.
     """
     tree = model.without_loops() if model.loops else model
     inertia = np.diag(mass_matrix(tree, resting_position(model))).tolist()
@@ -331,10 +320,6 @@ def sticks_of(names: Sequence[str]) -> tuple[str, ...]:
 
 def checked_command(name: str, value: Any) -> float:
     """Return a checked command; sticks are clipped to their range.
-
-    Args:
-        name: Full name of the command.
-        value: Its value.
 
     Raises:
         DomainError: If it is not a finite number, or a mode or gain below 0.

@@ -91,12 +91,7 @@ class Recording:
         return self._problem is not None
 
     def end(self, status: str = "finished", message: str = "") -> None:
-        """End the recording with the current row, without waiting.
-
-        Args:
-            status: Status of the outcome.
-            message: Message of the outcome.
-        """
+        """End the recording with the current row, without waiting."""
         if self._end is None:
             self._end = (self.ticker.head, status, message)
             self._ended.set()

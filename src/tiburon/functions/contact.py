@@ -411,10 +411,6 @@ def check_gaps(
 def check_overlap(here: Contacts, element: str) -> None:
     """Refuse shapes that overlap by more than `TOUCHING_GAP`.
 
-    Args:
-        here: The contacts of a configuration, or of many.
-        element: Leads the message.
-
     Raises:
         DomainError: With the contact, its depth and the case.
     """

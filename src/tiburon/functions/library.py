@@ -395,15 +395,7 @@ def _shortcut(
     model: Model,
     world: World | None,
 ) -> Kernel:
-    """Return the function that a remembered call runs: of arrays and given `KERNEL_KEYWORDS`.
-
-    Args:
-        kernel: The kernel.
-        make: Makes what the function returns; None for one array.
-        keywords: Those that the caller gave.
-        model: The robot.
-        world: Its surroundings; None for the default ones.
-    """
+    """Return the function that a remembered call runs: of arrays and given `KERNEL_KEYWORDS`."""
     out, time = keywords.get("out"), keywords.get("time")
     is_timed = depends_on_time(model, world or DEFAULT_WORLD)
     if out is None and time is None:
@@ -666,13 +658,7 @@ def depends_on_time(model: Model, world: World) -> bool:
 
 
 def refuse_loops(model: Model, function: str, instead: str = "") -> None:
-    """Raise `ModelError` if a robot has closed loops and a function is for trees alone.
-
-    Args:
-        model: The robot.
-        function: Name of the function.
-        instead: What to call for a robot with closed loops.
-    """
+    """Raise `ModelError` if a robot has closed loops and a function is for trees alone."""
     if model.loops:
         names = [loop.name for loop in model.loops]
         listed = ", ".join(repr(name) for name in names[:4])

@@ -349,9 +349,6 @@ def constraint_words(model: Model) -> tuple[str, ...]:
 
     Axes are those of the frame in which the loop's joint stands.
 
-    Args:
-        model: The robot.
-
     Returns:
         One phrase per constraint, in the order of `constraint_residual`.
     """

@@ -137,11 +137,7 @@ class TracedClosure(ABC):
 
     @abstractmethod
     def check(self, joints: Mapping[str, Joint]) -> None:
-        """Raise if a named joint cannot be constrained.
-
-        Args:
-            joints: Joints of the model by name.
-        """
+        """Raise if a named joint cannot be constrained."""
 
     @abstractmethod
     def renamed(self, prefix: str) -> Self:
@@ -550,12 +546,7 @@ def places_of(loop: Closure) -> tuple[str, ...]:
 
 
 def structure_of(loop: Closure, joints: Mapping[str, Joint]) -> object:
-    """Return what compiled code depends on, as data or as graphs of user code.
-
-    Args:
-        loop: A closure.
-        joints: Joints of the model by name.
-    """
+    """Return what compiled code depends on, as data or as graphs of user code."""
     if isinstance(loop, LoopClosure):
         joint = loop.joint
         how: object = joint if is_declared(joint) else (joint.pose, joint_graph(joint))

@@ -324,12 +324,7 @@ def _joined_pairs(
 
 
 def without(parts: Parts, body: str) -> Parts:
-    """Return the parts without a body and everything it carries.
-
-    Args:
-        parts: A robot, bodies parents first.
-        body: Name of the body to remove.
-    """
+    """Return the parts without a body and everything it carries."""
     gone = {body}
     for candidate in parts.bodies:
         if candidate.parent in gone:

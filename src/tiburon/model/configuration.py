@@ -67,14 +67,7 @@ def random_state(
 
 
 def as_batch(value: ArrayLike, size: int, argument: str, expected: str) -> Array:
-    """Return finite float64 values with the given last dimension.
-
-    Args:
-        value: Anything NumPy can read.
-        size: Length of the last dimension.
-        argument: Name of the argument, for messages.
-        expected: Description of that length, for messages.
-    """
+    """Return finite float64 values with the given last dimension."""
     refuse_unusable(argument, value)
     try:
         array = np.asarray(value, dtype=np.float64)

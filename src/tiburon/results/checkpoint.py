@@ -143,10 +143,6 @@ def progress_to_bytes(progress: Progress) -> bytes:
 def read_progress(path: Path, stream: IO[bytes]) -> Progress:
     """Read a checkpoint file.
 
-    Args:
-        path: Path of the run, for messages.
-        stream: The file, of a bounded size.
-
     Raises:
         RunFileError: If it is damaged.
     """

@@ -207,12 +207,7 @@ class Quantity:
         return "contact" in self.dimensions
 
     def coordinates(self, model: Model, contacts: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
-        """Return names along the dimensions.
-
-        Args:
-            model: The robot.
-            contacts: Names of the contact points of the run.
-        """
+        """Return names along the dimensions."""
         found = {
             "contact": tuple(contacts),
             "velocity": model.v_names,

@@ -406,15 +406,7 @@ def guarded_store(files: RunFiles, layouts: Mapping[str, ArrayLayout], *, read_o
 
 
 def make_column(group: Any, header: RunHeader, column: Column, size: int, rows: int) -> None:
-    """Make the array of a column.
-
-    Args:
-        group: The Zarr group.
-        header: Header of the run.
-        column: The column.
-        size: Number of rows of the array.
-        rows: Number of rows of a chunk.
-    """
+    """Make the array of a column."""
     shape = header.shape(column)
     chunk = [max(1, size) for size in shape]
     for k in range(len(header.batch)):

@@ -102,13 +102,7 @@ def run_digest(setup: Any, system: Any, checkpoint: Any) -> str:
 
 
 def digest_of(system: Any, options: tuple[Any, ...], arrays: Mapping[str, Any]) -> str:
-    """Return a text that differs between processes with another system, options or start.
-
-    Args:
-        system: The system.
-        options: Of the run.
-        arrays: Start, by name.
-    """
+    """Return a text that differs between processes with another system, options or start."""
     digest = hashlib.blake2b(digest_size=16)
     digest.update(system.key.encode())
     digest.update(repr(options).encode())

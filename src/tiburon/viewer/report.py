@@ -82,12 +82,7 @@ def _cells(entries: Sequence[object], tag: str) -> str:
 
 
 def figure_markup(figure: "Figure", described: str) -> str:
-    """Return a figure as inline SVG, with text as paths.
-
-    Args:
-        figure: The figure.
-        described: Alternative text.
-    """
+    """Return a figure as inline SVG, with text as paths."""
     from matplotlib import rc_context
 
     content = io.StringIO()
@@ -110,15 +105,7 @@ def figure_markup(figure: "Figure", described: str) -> str:
 def report_html(
     title: str, about: str, verdicts: Sequence[Verdict], sections: Sequence[Section], foot: str = ""
 ) -> str:
-    """Return a whole page.
-
-    Args:
-        title: Heading.
-        about: A sentence below it.
-        verdicts: Cards at the top.
-        sections: Sections, in order.
-        foot: Footer.
-    """
+    """Return a whole page."""
     cards = "".join(
         f"<div class='card'><b class='{v.mood}'>{escape(v.value)}</b>"
         f"<span>{escape(v.label)}</span></div>"

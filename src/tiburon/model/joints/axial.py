@@ -51,11 +51,6 @@ _QUARTER = 0.5 * math.pi
 def unit_axis(axis: ArrayLike, joint: str, quantity: str = "axis") -> Vec3:
     """Return a normalized axis, or raise.
 
-    Args:
-        axis: Three components.
-        joint: Name of the joint, for messages.
-        quantity: Name of the axis in messages.
-
     Raises:
         ModelError: If the length is not near 1.
     """
