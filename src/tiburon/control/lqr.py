@@ -207,9 +207,8 @@ def _holding(
     if other and np.abs(force[other]).max() > EQUILIBRIUM * max(np.abs(force).max(), 1.0):
         k = max(other, key=lambda k: abs(force[k]))
         raise ModelError(
-            f"model {model.name!r}: expected an equilibrium of the inputs, but "
-            f"{model.v_names[k]} needs {force[k]:.3g} N or N m; choose another state (`trim` finds "
-            "one) or more inputs"
+            f"model {model.name!r}: expected an equilibrium of the inputs, but {model.v_names[k]} "
+            f"needs {force[k]:.3g} N or N m; choose another state (`trim` finds one) or more inputs"
         )
     force[other] = 0.0
     return force

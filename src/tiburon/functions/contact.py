@@ -819,10 +819,9 @@ def _report_collision(names: Sequence[str], parts: Mapping[str, Array]) -> None:
         case = int(residual.argmax())
         point = names[int(parts["worst"].reshape(-1)[case])]
         warnings.warn(
-            f"impact: contact {point!r}: impulses of "
-            f"{int((residual > REPORTED_RESIDUAL).sum())} of {residual.size} cases satisfy the "
-            f"laws of contact to {float(residual.max()):.3g} of the largest only; check "
-            "their `residual`, or reduce the friction",
+            f"impact: contact {point!r}: impulses of {int((residual > REPORTED_RESIDUAL).sum())} "
+            f"of {residual.size} cases satisfy the laws of contact to {float(residual.max()):.3g} "
+            "of the largest only; check their `residual`, or reduce the friction",
             ModelWarning,
             stacklevel=4,
         )

@@ -397,9 +397,8 @@ def cylinder_flows(
     fluid.refuse_cases("cylinder_flows")
     if fluid.viscosity <= 0.0 or fluid.density <= 0.0:
         raise ModelError(
-            "fluid: Reynolds numbers need viscosity and density, got "
-            f"{fluid.viscosity:g} Pa s and {fluid.density:g} kg/m^3; sea water at 15 degrees has "
-            "Water(1025.0, viscosity=1.2e-3)"
+            f"fluid: Reynolds numbers need viscosity and density, got {fluid.viscosity:g} Pa s and "
+            f"{fluid.density:g} kg/m^3; sea water at 15 degrees has Water(1025.0, viscosity=1.2e-3)"
         )
     position = _one_case(q, model.nq, "q", model.describe_q())
     rate = _one_case(v, model.nv, "v", model.describe_v())

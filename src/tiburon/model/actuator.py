@@ -279,9 +279,8 @@ class Actuator:
         motor: object = self.motor
         if motor is not None and not isinstance(motor, Motor):
             raise ModelError(
-                f"{element}: motor must be a Motor, "
-                f"got {shown(motor)}; write Motor(resistance=..., "
-                "torque_constant=...)",
+                f"{element}: motor must be a Motor, got {shown(motor)}; write "
+                "Motor(resistance=..., torque_constant=...)",
                 name=self.name,
             )
         if self.command not in (*COMMANDS, None):

@@ -380,8 +380,7 @@ def _dead_band(value: object, element: str) -> tuple[float, float]:
     low, high = limit_pair(value, element, "dead_band")
     if not low <= 0.0 <= high:
         raise ModelError(
-            f"{element}: dead_band must contain zero, got {low:g} to {high:g}; give its lower "
-            "edge "
+            f"{element}: dead_band must contain zero, got {low:g} to {high:g}; give its lower edge "
             "first"
         )
     return low, high

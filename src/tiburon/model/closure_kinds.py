@@ -109,8 +109,7 @@ class TendonCoupling(TracedClosure):
         if not self.leaders and count != 1:
             raise ModelError(
                 f"{element}: a tendon without leaders has one coefficient, its length, got "
-                f"{count}; "
-                "name the leaders or leave the others out",
+                f"{count}; name the leaders or leave the others out",
                 name=self.name,
             )
         if self.leaders and (count == 1 or not any(self.leader_arms)):
@@ -477,16 +476,14 @@ class ConstraintFunction(TracedClosure):
         given: object = self.function
         if not callable(given):
             raise ModelError(
-                f"{element}: function must be callable, "
-                f"got {shown(given)}; write a function of frames "
-                "and joints that returns residuals",
+                f"{element}: function must be callable, got {shown(given)}; write a function of "
+                "frames and joints that returns residuals",
                 name=self.name,
             )
         if getattr(given, "__hash__", None) is None:
             raise ModelError(
                 f"{element}: function must be hashable, because it is traced once, got "
-                f"{shown(given)}; give "
-                "its class a __hash__, or wrap it in a function",
+                f"{shown(given)}; give its class a __hash__, or wrap it in a function",
                 name=self.name,
             )
         if self.level not in LEVELS:
@@ -670,7 +667,6 @@ def _check_linear(
         got = "derivatives that depend on the velocity" if bends else f"{drift:.3g} at rest"
         raise ModelError(
             f"loop {closure.name!r}: velocity residuals must be linear in the velocities, got "
-            f"{got}; "
-            "return sums of velocities times functions of positions",
+            f"{got}; return sums of velocities times functions of positions",
             name=closure.name,
         )

@@ -347,8 +347,7 @@ def position_limits(joints: Sequence[Joint], given: Given | None = None) -> Posi
         if np.any(lower[place] > upper[place]):
             raise ModelError(
                 f"joint {joint.name!r}: expected limits compatible with those of its leader, got "
-                f"{lower[place][0]:g} to {upper[place][0]:g} for the "
-                "leader; correct one of them",
+                f"{lower[place][0]:g} to {upper[place][0]:g} for the leader; correct one of them",
                 name=joint.name,
             )
     return PositionLimits(lower, upper, tuple(x for x in turns if x[1] < math.pi))

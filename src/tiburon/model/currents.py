@@ -459,10 +459,9 @@ class FunctionCurrent(Current):
         found = self.function(time, as_traced(list(position)))
         if np.shape(found) != (3,):
             raise ModelError(
-                f"current {getattr(self.function, '__name__', self.function)!r}: must return "
-                "three "
-                "components of velocity, "
-                f"got {shown(found)}; return (vx, vy, vz) in m/s, world axes"
+                f"current {getattr(self.function, '__name__', self.function)!r}: must return three "
+                f"components of velocity, got {shown(found)}; return (vx, vy, vz) in m/s, world "
+                "axes"
             )
         return tuple(found.tolist() if isinstance(found, np.ndarray) else found)
 

@@ -195,9 +195,8 @@ class Inertia:
             )
         if a + b < c - slack:
             raise ModelError(
-                f"{element}: principal moments of inertia must obey the triangle inequality "
-                f"a + b >= c within {TRIANGLE_TOLERANCE:g} c, got {a:.6g} + {b:.6g} < {c:.6g} kg "
-                "m^2; "
+                f"{element}: principal moments of inertia must obey the triangle inequality a + b "
+                f">= c within {TRIANGLE_TOLERANCE:g} c, got {a:.6g} + {b:.6g} < {c:.6g} kg m^2; "
                 "check units, and that the tensor is about the center of mass",
                 name=body,
             )

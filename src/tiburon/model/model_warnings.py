@@ -193,8 +193,7 @@ def _spread(body: Body, size: float) -> Iterator[str]:
     offset = float(np.linalg.norm(inertia.com))
     if offset > largest:
         yield (
-            f"center of mass is {offset:.3g} m from the origin, but the body reaches {size:.3g} "
-            "m; "
+            f"center of mass is {offset:.3g} m from the origin, but the body reaches {size:.3g} m; "
             "check its unit (millimeters?) and frame"
         )
 
@@ -209,8 +208,7 @@ def _density(body: Body) -> Iterator[str]:
     drawn = sum(_volume(shape.geometry) for shape in body.shapes if shape.role == "visual")
     if body.inertia.mass > HEAVY * max(volume, drawn):
         yield (
-            f"would have a density of {density:.3g} kg/m^3, more than any metal; check the unit "
-            "of "
+            f"would have a density of {density:.3g} kg/m^3, more than any metal; check the unit of "
             "its mass (grams?) and of its shapes"
         )
     elif density < LIGHT:

@@ -304,8 +304,7 @@ def _check_one_dof(joint: Joint, loop: str) -> None:
     if joint.dof != 1:
         raise ModelError(
             f"loop {loop!r}: only joints with one degree of freedom can be coupled, got the "
-            f"{joint.kind} joint "
-            f"{joint.name!r} with {joint.dof}; use a LoopClosure between bodies",
+            f"{joint.kind} joint {joint.name!r} with {joint.dof}; use a LoopClosure between bodies",
             name=loop,
         )
 

@@ -85,8 +85,7 @@ class Water:
             listed = ", ".join(f"{count} of {name}" for name, count in counts.items())
             raise ModelError(
                 "water: density, current and surface must have the same number of cases, got "
-                f"{listed}; "
-                "give one value, or one per case"
+                f"{listed}; give one value, or one per case"
             )
 
     def _differing(self) -> dict[str, tuple[Any, ...]]:

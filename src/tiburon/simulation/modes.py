@@ -363,9 +363,8 @@ def modes(
     check_places(model, world)
     if control is not None and not is_traced(control):
         raise ModelError(
-            f"control: expected a function marked with traced, "
-            f"got {shown(control)}; modes need its "
-            "derivatives, write @tb.traced above it"
+            f"control: expected a function marked with traced, got {shown(control)}; modes need "
+            "its derivatives, write @tb.traced above it"
         )
     around = world_with(world, fluid, one_case="modes")
     own = elements_of(model, passive=passive, limits=limits)

@@ -180,9 +180,8 @@ class Joint(ABC):
         self._check_count(armature, "armature")
         if self.dof == 0 and armature not in (0.0, ()):
             raise ModelError(
-                f"{element}: a {self.kind} joint cannot have an armature, got "
-                f"{armature}; "
-                "leave it out",
+                f"{element}: a {self.kind} joint cannot have an armature, got {armature}; leave it "
+                "out",
                 name=self.name,
             )
 
