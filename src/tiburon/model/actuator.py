@@ -24,7 +24,7 @@ from tiburon.model.body import Body
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Coupled, Joint, Revolute
 from tiburon.model.pose import Pose
-from tiburon.model.value_checks import Vec3, check_name, finite_array, limit_pair, number
+from tiburon.model.value_checks import Vec3, check_name, convert, finite_array, limit_pair, number
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
@@ -176,17 +176,12 @@ class Motor:
 
     def __post_init__(self) -> None:
         element = "motor"
-        for quantity in ("resistance", "inductance", "damping", "friction", "brush_drop"):
-            value = number(getattr(self, quantity), element, quantity, least=0.0)
-            object.__setattr__(self, quantity, value)
-        for quantity in ("torque_constant", "back_emf_constant"):
-            if getattr(self, quantity) is not None:
-                value = number(getattr(self, quantity), element, quantity)
-                object.__setattr__(self, quantity, value)
-        for quantity in ("voltage_limit", "current_limit"):
-            given = getattr(self, quantity)
-            value = number(given, element, quantity, least=0.0, infinite=True)
-            object.__setattr__(self, quantity, value)
+        quantities = ("resistance", "inductance", "damping", "friction", "brush_drop")
+        convert(self, number, element, *quantities, least=0.0)
+        constants = ("torque_constant", "back_emf_constant")
+        convert(self, number, element, *(x for x in constants if getattr(self, x) is not None))
+        limits = ("voltage_limit", "current_limit")
+        convert(self, number, element, *limits, least=0.0, infinite=True)
 
     @property
     def back_emf(self) -> float:
@@ -264,18 +259,15 @@ class Actuator:
         check_name(self.name, "actuator")
         element = f"actuator {self.name!r}"
         check_name(self.joint, f"{element}: joint")
-        object.__setattr__(self, "ratio", number(self.ratio, element, "ratio", self.name))
+        convert(self, number, element, "ratio", name=self.name)
         if self.ratio == 0.0:
             raise ModelError(
                 f"{element}: ratio must not be zero, got 0; use 1 for a motor without a gear",
                 name=self.name,
             )
-        pair = limit_pair(self.force_limits, element, "force_limits", self.name)
-        object.__setattr__(self, "force_limits", pair)
-        for quantity, infinite in [("speed_limit", True), ("rotor_inertia", False)]:
-            given = getattr(self, quantity)
-            value = number(given, element, quantity, self.name, least=0.0, infinite=infinite)
-            object.__setattr__(self, quantity, value)
+        convert(self, limit_pair, element, "force_limits", name=self.name)
+        convert(self, number, element, "speed_limit", name=self.name, least=0.0, infinite=True)
+        convert(self, number, element, "rotor_inertia", name=self.name, least=0.0)
         motor: object = self.motor
         if motor is not None and not isinstance(motor, Motor):
             raise ModelError(

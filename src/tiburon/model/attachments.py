@@ -10,6 +10,7 @@ from tiburon.errors import ModelError, shown
 from tiburon.model.value_checks import (
     Vec3,
     check_name,
+    convert,
     finite_array,
     limit_pair,
     number,
@@ -61,12 +62,9 @@ class Spring:
         check_name(self.name, "spring")
         element = f"spring {self.name!r}"
         check_two_ends(element, self.name, self.first, self.second)
-        for quantity in ("stiffness", "damping", "rest_length"):
-            value = number(getattr(self, quantity), element, quantity, self.name, least=0.0)
-            object.__setattr__(self, quantity, value)
-        for quantity in ("first_point", "second_point"):
-            value3 = vec3(getattr(self, quantity), element, quantity, self.name)
-            object.__setattr__(self, quantity, value3)
+        quantities = ("stiffness", "damping", "rest_length")
+        convert(self, number, element, *quantities, name=self.name, least=0.0)
+        convert(self, vec3, element, "first_point", "second_point", name=self.name)
         given: object = self.rope
         if not isinstance(given, bool):
             raise ModelError(
@@ -120,9 +118,7 @@ class Cable:
         check_name(self.name, "cable")
         element = f"cable {self.name!r}"
         check_two_ends(element, self.name, self.first, self.second)
-        for quantity in ("first_point", "second_point"):
-            value3 = vec3(getattr(self, quantity), element, quantity, self.name)
-            object.__setattr__(self, quantity, value3)
+        convert(self, vec3, element, "first_point", "second_point", name=self.name)
         pair = limit_pair(self.tension_limits, element, "tension_limits", self.name)
         if pair[0] < 0.0:
             raise ModelError(
@@ -227,9 +223,8 @@ class HydraulicCylinder:
                     f"{element}: {quantity} must be positive, got 0; check its unit", name=self.name
                 )
             object.__setattr__(self, quantity, value)
-        for quantity in ("retracted_length", "supply_pressure", "tank_pressure"):
-            value = number(getattr(self, quantity), element, quantity, self.name)
-            object.__setattr__(self, quantity, value)
+        quantities = ("retracted_length", "supply_pressure", "tank_pressure")
+        convert(self, number, element, *quantities, name=self.name)
         if self.supply_pressure <= max(self.tank_pressure, 0.0):
             raise ModelError(
                 f"{element}: supply_pressure must be positive and above tank_pressure, got "
@@ -246,9 +241,7 @@ class HydraulicCylinder:
                 name=self.name,
             )
         object.__setattr__(self, "relief_pressure", relief)
-        for quantity in ("first_point", "second_point"):
-            value3 = vec3(getattr(self, quantity), element, quantity, self.name)
-            object.__setattr__(self, quantity, value3)
+        convert(self, vec3, element, "first_point", "second_point", name=self.name)
 
 
 @record
@@ -262,8 +255,8 @@ class LinearThrust:
     """Dead band: commands within give no thrust; others count from the nearer edge."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gain", number(self.gain, "linear thrust", "gain"))
-        object.__setattr__(self, "dead_band", _dead_band(self.dead_band, "linear thrust"))
+        convert(self, number, "linear thrust", "gain")
+        convert(self, _dead_band, "linear thrust", "dead_band")
 
 
 @record
@@ -281,10 +274,9 @@ class QuadraticThrust:
 
     def __post_init__(self) -> None:
         element = "quadratic thrust"
-        object.__setattr__(self, "forward", number(self.forward, element, "forward"))
-        if self.backward is not None:
-            object.__setattr__(self, "backward", number(self.backward, element, "backward"))
-        object.__setattr__(self, "dead_band", _dead_band(self.dead_band, element))
+        given = ("forward",) if self.backward is None else ("forward", "backward")
+        convert(self, number, element, *given)
+        convert(self, _dead_band, element, "dead_band")
 
 
 @record
@@ -357,9 +349,8 @@ class Thruster:
         check_name(self.name, "thruster")
         element = f"thruster {self.name!r}"
         check_name(self.body, f"{element}: body")
-        object.__setattr__(self, "position", vec3(self.position, element, "position", self.name))
-        direction = unit_vector(self.direction, element, "direction", self.name)
-        object.__setattr__(self, "direction", direction)
+        convert(self, vec3, element, "position", name=self.name)
+        convert(self, unit_vector, element, "direction", name=self.name)
         given: object = self.curve
         if not isinstance(given, ThrustCurve):
             raise ModelError(
@@ -367,17 +358,13 @@ class Thruster:
                 f"TableThrust(...), got {shown(given)}",
                 name=self.name,
             )
-        time = number(self.time_constant, element, "time_constant", self.name, least=0.0)
-        object.__setattr__(self, "time_constant", time)
-        ratio = number(self.torque_ratio, element, "torque_ratio", self.name)
-        object.__setattr__(self, "torque_ratio", ratio)
-        for quantity in ("command_limits", "thrust_limits"):
-            pair = limit_pair(getattr(self, quantity), element, quantity, self.name)
-            object.__setattr__(self, quantity, pair)
+        convert(self, number, element, "time_constant", name=self.name, least=0.0)
+        convert(self, number, element, "torque_ratio", name=self.name)
+        convert(self, limit_pair, element, "command_limits", "thrust_limits", name=self.name)
 
 
-def _dead_band(value: object, element: str) -> tuple[float, float]:
-    low, high = limit_pair(value, element, "dead_band")
+def _dead_band(value: object, element: str, quantity: str) -> tuple[float, float]:
+    low, high = limit_pair(value, element, quantity)
     if not low <= 0.0 <= high:
         raise ModelError(
             f"{element}: dead_band must contain zero, got {low:g} to {high:g}; give its lower edge "

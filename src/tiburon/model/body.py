@@ -8,7 +8,7 @@ from tiburon.model.contact_kinds import ContactMaterial
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints.joint import Joint
 from tiburon.model.pose import Pose
-from tiburon.model.value_checks import Vec3, check_name, finite_array, number, vec3
+from tiburon.model.value_checks import Vec3, check_name, convert, finite_array, number, vec3
 from tiburon.record import field, record
 
 ROLES = ("both", "visual", "collision")
@@ -23,7 +23,7 @@ class BoxShape:
     """Edge lengths along x, y, z [m]."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", _positive3(self.size, "box", "size"))
+        convert(self, _positive3, "box", "size")
 
 
 @record
@@ -38,7 +38,7 @@ class SphereShape:
     """Radius [m]."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", _positive(self.radius, "sphere", "radius"))
+        convert(self, _positive, "sphere", "radius")
 
 
 @record
@@ -56,8 +56,7 @@ class CylinderShape:
     """Length along z [m]."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", _positive(self.radius, "cylinder", "radius"))
-        object.__setattr__(self, "length", _positive(self.length, "cylinder", "length"))
+        convert(self, _positive, "cylinder", "radius", "length")
 
 
 @record
@@ -71,9 +70,8 @@ class CapsuleShape:
     """Length of the cylinder between the centers of the hemispheres [m]."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", _positive(self.radius, "capsule", "radius"))
-        length = number(self.length, "capsule", "length", least=0.0)
-        object.__setattr__(self, "length", length)
+        convert(self, _positive, "capsule", "radius")
+        convert(self, number, "capsule", "length", least=0.0)
 
 
 @record
@@ -84,7 +82,7 @@ class EllipsoidShape:
     """Half axes along x, y, z [m]."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radii", _positive3(self.radii, "ellipsoid", "radii"))
+        convert(self, _positive3, "ellipsoid", "radii")
 
 
 @record
@@ -366,9 +364,8 @@ class ContactPoint:
         check_name(self.name, "contact")
         element = f"contact {self.name!r}"
         check_name(self.body, f"{element}: body")
-        object.__setattr__(self, "position", vec3(self.position, element, "position", self.name))
-        radius = number(self.radius, element, "radius", self.name, least=0.0)
-        object.__setattr__(self, "radius", radius)
+        convert(self, vec3, element, "position", name=self.name)
+        convert(self, number, element, "radius", name=self.name, least=0.0)
         if not isinstance(self.material, ContactMaterial | None):
             raise ModelError(
                 f"{element}: material must be a ContactMaterial, got {shown(self.material)}; write "

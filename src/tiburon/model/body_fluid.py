@@ -18,6 +18,7 @@ from tiburon.model.pose import Pose
 from tiburon.model.value_checks import (
     Matrix6,
     Vec3,
+    convert,
     finite_array,
     matrix6,
     number,
@@ -63,11 +64,9 @@ class ThinFoil:
 
     def __post_init__(self) -> None:
         element = "thin foil"
-        for quantity in ("lift_slope", "drag_coefficient", "plate_coefficient"):
-            given = getattr(self, quantity)
-            if given is not None:
-                value = number(given, element, quantity, least=0.0)
-                object.__setattr__(self, quantity, value)
+        quantities = ("lift_slope", "drag_coefficient", "plate_coefficient")
+        given = [quantity for quantity in quantities if getattr(self, quantity) is not None]
+        convert(self, number, element, *given, least=0.0)
         efficiency = number(self.efficiency, element, "efficiency")
         if efficiency <= 0.0:
             raise ModelError(
@@ -203,7 +202,7 @@ class Fin:
         if not isinstance(self.name, str):
             raise ModelError(f"fin: the name must be a string, got {shown(self.name)}")
         element = f"fin {self.name!r}" if self.name else "fin"
-        object.__setattr__(self, "area", number(self.area, element, "area", least=0.0))
+        convert(self, number, element, "area", least=0.0)
         ratio = number(self.aspect_ratio, element, "aspect_ratio")
         if ratio <= 0.0:
             raise ModelError(
@@ -211,10 +210,8 @@ class Fin:
                 "squared over the area"
             )
         object.__setattr__(self, "aspect_ratio", ratio)
-        object.__setattr__(self, "position", vec3(self.position, element, "position"))
-        for quantity in ("span", "chord"):
-            direction = unit_vector(getattr(self, quantity), element, quantity)
-            object.__setattr__(self, quantity, direction)
+        convert(self, vec3, element, "position")
+        convert(self, unit_vector, element, "span", "chord")
         along = sum(a * b for a, b in zip(self.span, self.chord, strict=True))
         if abs(along) > ORTHOGONALITY_TOLERANCE:
             raise ModelError(
@@ -227,8 +224,7 @@ class Fin:
                 f"{element}: foil must be ThinFoil(...) or TableFoil(...), got {shown(given)}"
             )
         if self.deflection is not None:
-            deflection = number(self.deflection, element, "deflection")
-            object.__setattr__(self, "deflection", deflection)
+            convert(self, number, element, "deflection")
 
 
 ORDERS = ("angular-first", "linear-first")
@@ -373,14 +369,11 @@ class CylinderDrag:
 
     def __post_init__(self) -> None:
         element = "cylinder drag"
-        object.__setattr__(self, "radius", number(self.radius, element, "radius", least=0.0))
-        object.__setattr__(self, "length", number(self.length, element, "length", least=0.0))
-        side = number(self.side_coefficient, element, "side_coefficient", least=0.0)
-        object.__setattr__(self, "side_coefficient", side)
+        convert(self, number, element, "radius", "length", "side_coefficient", least=0.0)
         ends = _coefficients(self.end_coefficients, 2, element, "end_coefficients")
         object.__setattr__(self, "end_coefficients", ends)
-        object.__setattr__(self, "start", vec3(self.start, element, "start"))
-        object.__setattr__(self, "axis", unit_vector(self.axis, element, "axis"))
+        convert(self, vec3, element, "start")
+        convert(self, unit_vector, element, "axis")
 
 
 @record
@@ -432,10 +425,8 @@ class SphereDrag:
 
     def __post_init__(self) -> None:
         element = "sphere drag"
-        object.__setattr__(self, "radius", number(self.radius, element, "radius", least=0.0))
-        value = number(self.coefficient, element, "coefficient", least=0.0)
-        object.__setattr__(self, "coefficient", value)
-        object.__setattr__(self, "center", vec3(self.center, element, "center"))
+        convert(self, number, element, "radius", "coefficient", least=0.0)
+        convert(self, vec3, element, "center")
 
 
 Drag: TypeAlias = CylinderDrag | BoxDrag | EllipsoidDrag | SphereDrag
@@ -511,13 +502,10 @@ class BodyFluid:
 
     def __post_init__(self) -> None:
         element = "body fluid"
-        object.__setattr__(self, "volume", number(self.volume, element, "volume", least=0.0))
-        center = vec3(self.center_of_buoyancy, element, "center_of_buoyancy")
-        object.__setattr__(self, "center_of_buoyancy", center)
-        for quantity in ("added_mass", "linear_damping", "quadratic_damping"):
-            given = getattr(self, quantity)
-            if given is not None:
-                object.__setattr__(self, quantity, matrix6(given, element, quantity))
+        convert(self, number, element, "volume", least=0.0)
+        convert(self, vec3, element, "center_of_buoyancy")
+        matrices = ("added_mass", "linear_damping", "quadratic_damping")
+        convert(self, matrix6, element, *(x for x in matrices if getattr(self, x) is not None))
         for quantity in ("linear_damping", "quadratic_damping"):
             _check_damping(getattr(self, quantity), element, quantity)
         if self.added_mass is not None:
@@ -543,8 +531,7 @@ class BodyFluid:
                 )
             object.__setattr__(self, part, tuple(given))
         if self.reference_density is not None:
-            density = positive_density(self.reference_density, element, "reference_density")
-            object.__setattr__(self, "reference_density", density)
+            convert(self, positive_density, element, "reference_density")
 
 
 def _check_damping(matrix: Matrix6 | None, element: str, quantity: str) -> None:

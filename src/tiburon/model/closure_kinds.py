@@ -34,6 +34,7 @@ from tiburon.model.value_checks import (
     check_name,
     check_names,
     check_places,
+    convert,
     finite_array,
     number,
     unit_vector,
@@ -496,9 +497,7 @@ class ConstraintFunction(TracedClosure):
                 name=self.name,
             )
         object.__setattr__(self, "count", int(count))
-        for quantity in ("frames", "joints"):
-            names = check_names(getattr(self, quantity), element, quantity)
-            object.__setattr__(self, quantity, names)
+        convert(self, check_names, element, "frames", "joints")
         if not self.frames and not self.joints:
             raise ModelError(
                 f"{element}: must depend on something; give frames= or joints=", name=self.name

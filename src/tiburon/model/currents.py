@@ -17,7 +17,7 @@ import numpy as np
 from tiburon.argument_checks import check_signature
 from tiburon.errors import ModelError, shown
 from tiburon.model.value_checks import Vec3 as FloatVec3
-from tiburon.model.value_checks import finite_array, number, vec3
+from tiburon.model.value_checks import convert, finite_array, number, vec3
 from tiburon.record import field, record
 from tiburon.spatial import Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import add, scale
@@ -205,9 +205,9 @@ def flow_at(current: Current, numbers: Scalars, time: Scalar, position: Vec3) ->
     return Flow((v[0], v[1], v[2]), (a[0], a[1], a[2]))
 
 
-def _number(owner: str, name: str, value: Any, *, positive: bool = False) -> float:
+def _positive(value: object, owner: str, name: str) -> float:
     found = number(value, owner, name)
-    if positive and found <= 0.0:
+    if found <= 0.0:
         raise ModelError(f"{owner}: {name} must be positive, got {found}; check its unit and sign")
     return found
 
@@ -220,7 +220,7 @@ class UniformCurrent(Current):
     """Velocity, world axes [m/s]."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "speed", vec3(self.speed, "uniform current", "speed"))
+        convert(self, vec3, "uniform current", "speed")
 
     def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s]."""
@@ -241,10 +241,9 @@ class LinearShear(Current):
     """Height of the surface, world z [m]."""
 
     def __post_init__(self) -> None:
-        owner = "linear shear"
-        object.__setattr__(self, "surface_speed", vec3(self.surface_speed, owner, "surface_speed"))
-        object.__setattr__(self, "depth", _number(owner, "depth", self.depth, positive=True))
-        object.__setattr__(self, "surface", _number(owner, "surface", self.surface))
+        convert(self, vec3, "linear shear", "surface_speed")
+        convert(self, _positive, "linear shear", "depth")
+        convert(self, number, "linear shear", "surface")
 
     def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s]."""
@@ -269,12 +268,9 @@ class PowerShear(Current):
     """Height of the surface, world z [m]."""
 
     def __post_init__(self) -> None:
-        owner = "power shear"
-        object.__setattr__(self, "surface_speed", vec3(self.surface_speed, owner, "surface_speed"))
-        for name in ("depth", "exponent"):
-            value = _number(owner, name, getattr(self, name), positive=True)
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "surface", _number(owner, "surface", self.surface))
+        convert(self, vec3, "power shear", "surface_speed")
+        convert(self, _positive, "power shear", "depth", "exponent")
+        convert(self, number, "power shear", "surface")
 
     def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s]."""
@@ -301,10 +297,9 @@ class Tide(Current):
     """Mean velocity, world axes [m/s]."""
 
     def __post_init__(self) -> None:
-        for name in ("amplitude", "mean"):
-            object.__setattr__(self, name, vec3(getattr(self, name), "tide", name))
-        object.__setattr__(self, "period", _number("tide", "period", self.period, positive=True))
-        object.__setattr__(self, "phase", _number("tide", "phase", self.phase))
+        convert(self, vec3, "tide", "amplitude", "mean")
+        convert(self, _positive, "tide", "period")
+        convert(self, number, "tide", "phase")
 
     def velocity(self, time: Scalar, position: Vec3) -> Scalars:
         """Return the velocity of the water, world axes [m/s]."""
@@ -329,9 +324,8 @@ class Wave:
     """Phase at time zero and the origin [rad]; a crest is at 0."""
 
     def __post_init__(self) -> None:
-        for name in ("height", "direction", "phase"):
-            object.__setattr__(self, name, _number("wave", name, getattr(self, name)))
-        object.__setattr__(self, "period", _number("wave", "period", self.period, positive=True))
+        convert(self, number, "wave", "height", "direction", "phase")
+        convert(self, _positive, "wave", "period")
 
 
 @record(slots=False)
@@ -354,10 +348,8 @@ class Waves(Current):
     """Amplitude of velocity, frequency, wave numbers along x and y, phase of each train."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "surface", _number("waves", "surface", self.surface))
-        gravity = _number("waves", "gravity", self.gravity, positive=True)
-        # computed once from trains and gravity
-        object.__setattr__(self, "gravity", gravity)
+        convert(self, number, "waves", "surface")
+        convert(self, _positive, "waves", "gravity")
         trains = _listed(self.trains)
         for train in trains:
             if not isinstance(train, Wave):
@@ -366,10 +358,11 @@ class Waves(Current):
                     "Waves((Wave(height=1.0, period=8.0),))"
                 )
         object.__setattr__(self, "trains", trains)
+        # computed once from trains and gravity
         rows = []
         for train in trains:
             omega = 2.0 * math.pi / train.period
-            k = omega * omega / gravity
+            k = omega * omega / self.gravity
             kx, ky = k * math.cos(train.direction), k * math.sin(train.direction)
             rows.append((0.5 * train.height * omega, omega, kx, ky, train.phase))
         object.__setattr__(self, "components", tuple(rows))

@@ -1,7 +1,7 @@
 """Checks of values on their way into a model: shapes, finiteness, names; snapping of round-off."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -152,6 +152,23 @@ def number(
             name=name,
         )
     return x
+
+
+def convert(
+    thing: object, check: Callable[..., object], element: str, *quantities: str, **how: object
+) -> None:
+    """Replace fields of a record by what a check, such as `number` or `vec3`, returns for them.
+
+    Args:
+        thing: The record, while it is made.
+        check: Called with value, element, quantity and the keywords.
+        element: Leads the message, such as "body 'arm'".
+        *quantities: Names of the fields.
+        **how: Further keywords of the check.
+    """
+    for quantity in quantities:
+        value = check(getattr(thing, quantity), element, quantity, **how)
+        object.__setattr__(thing, quantity, value)
 
 
 def positive_density(value: object, element: str, quantity: str = "density") -> float:

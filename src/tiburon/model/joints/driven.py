@@ -24,7 +24,7 @@ from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, shown
 from tiburon.model.joints.joint import Fixed, Joint, refuse_own_data
 from tiburon.model.pose import Pose
-from tiburon.model.value_checks import finite_array
+from tiburon.model.value_checks import convert, number
 from tiburon.record import field, record
 from tiburon.spatial import Motion, Scalar, Scalars, Transform
 from tiburon.trace.derivative import evaluate_nodes, rate_program
@@ -64,9 +64,8 @@ class Harmonic(Path):
     """Mean position [m or rad]."""
 
     def __post_init__(self) -> None:
-        for name in ("amplitude", "frequency", "phase", "mean"):
-            value = finite_array(getattr(self, name), (), "harmonic path", name)
-            object.__setattr__(self, name, float(value))
+        quantities = ("amplitude", "frequency", "phase", "mean")
+        convert(self, number, "harmonic path", *quantities)
 
     def at(self, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """Return position, velocity and acceleration at a time [s]."""

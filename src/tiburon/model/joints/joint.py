@@ -16,7 +16,7 @@ import numpy as np
 from tiburon.errors import ModelError, shown
 from tiburon.model.joint_constraints import Measure, Offset, Turn, all_axes
 from tiburon.model.pose import Pose
-from tiburon.model.value_checks import Matrix3, check_name, matrix3, per_dof
+from tiburon.model.value_checks import Matrix3, check_name, convert, matrix3, per_dof
 from tiburon.record import field, record
 from tiburon.spatial import Force, Motion, Scalar, Scalars, Transform
 from tiburon.spatial.vec3 import IDENTITY3
@@ -50,15 +50,8 @@ class JointLimits:
     """Largest joint force in either direction [N m or N]."""
 
     def __post_init__(self) -> None:
-        for quantity, least in [
-            ("lower", -math.inf),
-            ("upper", -math.inf),
-            ("velocity", 0.0),
-            ("force", 0.0),
-        ]:
-            given = getattr(self, quantity)
-            value = per_dof(given, "joint limits", quantity, least=least, infinite=True)
-            object.__setattr__(self, quantity, value)
+        convert(self, per_dof, "joint limits", "lower", "upper", infinite=True)
+        convert(self, per_dof, "joint limits", "velocity", "force", least=0.0, infinite=True)
         for low, high in zip(*self._pairs(), strict=True):
             if not low <= high:
                 raise ModelError(
@@ -105,10 +98,8 @@ class JointPassive:
     """Rest position of the spring [rad or m], one value or one per variable."""
 
     def __post_init__(self) -> None:
-        for quantity in ("damping", "friction", "stiffness"):
-            value = per_dof(getattr(self, quantity), "joint passive", quantity, least=0.0)
-            object.__setattr__(self, quantity, value)
-        object.__setattr__(self, "rest", per_dof(self.rest, "joint passive", "rest"))
+        convert(self, per_dof, "joint passive", "damping", "friction", "stiffness", least=0.0)
+        convert(self, per_dof, "joint passive", "rest")
 
 
 @record(slots=False)
