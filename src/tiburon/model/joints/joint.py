@@ -139,6 +139,12 @@ class Joint(ABC):
     nv: ClassVar[int]
     """Number of velocity variables."""
 
+    q_parts: ClassVar[tuple[str, ...]] = ()
+    """Names of several position variables within the joint."""
+
+    v_parts: ClassVar[tuple[str, ...]] = ()
+    """Names of several velocity variables within the joint; those of the positions by default."""
+
     def __post_init__(self) -> None:
         check_name(self.name, "joint")
         if not isinstance(self.pose, Pose):
@@ -204,11 +210,12 @@ class Joint(ABC):
 
     def q_names(self) -> tuple[str, ...]:
         """Return one name per position variable."""
-        return (self.name,) * self.nq
+        return tuple(f"{self.name}.{x}" for x in self.q_parts) or (self.name,) * self.nq
 
     def v_names(self) -> tuple[str, ...]:
         """Return one name per velocity variable."""
-        return (self.name,) * self.nv
+        parts = self.v_parts or self.q_parts
+        return tuple(f"{self.name}.{x}" for x in parts) or (self.name,) * self.nv
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on: the type and its constants."""

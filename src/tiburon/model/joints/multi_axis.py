@@ -54,18 +54,11 @@ class Cylindrical(Joint):
     kind: ClassVar[str] = "cylindrical"
     nq: ClassVar[int] = 2
     nv: ClassVar[int] = 2
+    q_parts = ("angle", "slide")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "axis", unit_axis(self.axis, self.name))
-
-    def q_names(self) -> tuple[str, ...]:
-        """Return the names of angle and displacement."""
-        return (f"{self.name}.angle", f"{self.name}.slide")
-
-    def v_names(self) -> tuple[str, ...]:
-        """Return the names of the rates, those of the positions."""
-        return self.q_names()
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
@@ -127,6 +120,7 @@ class Universal(Joint):
     kind: ClassVar[str] = "universal"
     nq: ClassVar[int] = 2
     nv: ClassVar[int] = 2
+    q_parts = ("first", "second")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -139,14 +133,6 @@ class Universal(Joint):
                 f"{list(self.axis)} and {list(self.second_axis)}; use Revolute for one axis",
                 name=self.name,
             )
-
-    def q_names(self) -> tuple[str, ...]:
-        """Return the names of the two angles."""
-        return (f"{self.name}.first", f"{self.name}.second")
-
-    def v_names(self) -> tuple[str, ...]:
-        """Return the names of the rates, those of the positions."""
-        return self.q_names()
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
@@ -226,18 +212,11 @@ class Planar(Joint):
     kind: ClassVar[str] = "planar"
     nq: ClassVar[int] = 3
     nv: ClassVar[int] = 3
+    q_parts = ("x", "y", "angle")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "axis", unit_axis(self.axis, self.name))
-
-    def q_names(self) -> tuple[str, ...]:
-        """Return the names of displacements and angle."""
-        return tuple(f"{self.name}.{x}" for x in ("x", "y", "angle"))
-
-    def v_names(self) -> tuple[str, ...]:
-        """Return the names of the rates, those of the positions."""
-        return self.q_names()
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""

@@ -102,14 +102,8 @@ class Spherical(Joint):
     kind: ClassVar[str] = "spherical"
     nq: ClassVar[int] = 4
     nv: ClassVar[int] = 3
-
-    def q_names(self) -> tuple[str, ...]:
-        """Return the names of the quaternion's parts."""
-        return tuple(f"{self.name}.{x}" for x in ("qw", "qx", "qy", "qz"))
-
-    def v_names(self) -> tuple[str, ...]:
-        """Return the names of the angular velocity's parts."""
-        return tuple(f"{self.name}.{x}" for x in ("wx", "wy", "wz"))
+    q_parts = ("qw", "qx", "qy", "qz")
+    v_parts = ("wx", "wy", "wz")
 
     def loop_constraints(self) -> tuple[Measure, ...]:
         """Return the constraints of coincident centers."""
@@ -168,11 +162,7 @@ class Spherical(Joint):
         return quaternion_normalize(q)
 
 
-_ZERO = (0.0, 0.0, 0.0)
-_AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-_SUBSPACE = tuple(Motion(axis, _ZERO) for axis in _AXES) + tuple(
-    Motion(_ZERO, axis) for axis in _AXES
-)
+_SUBSPACE = _ROTATIONS + tuple(Motion(ZERO3, axis) for axis in IDENTITY3)
 
 
 @record(slots=False)
@@ -191,14 +181,8 @@ class Free(Joint):
     kind: ClassVar[str] = "free"
     nq: ClassVar[int] = 7
     nv: ClassVar[int] = 6
-
-    def q_names(self) -> tuple[str, ...]:
-        """Return the names of quaternion and position."""
-        return tuple(f"{self.name}.{x}" for x in ("qw", "qx", "qy", "qz", "x", "y", "z"))
-
-    def v_names(self) -> tuple[str, ...]:
-        """Return the names of angular and linear velocity."""
-        return tuple(f"{self.name}.{x}" for x in ("wx", "wy", "wz", "vx", "vy", "vz"))
+    q_parts = ("qw", "qx", "qy", "qz", "x", "y", "z")
+    v_parts = ("wx", "wy", "wz", "vx", "vy", "vz")
 
     def loop_constraints(self) -> tuple[Measure, ...]:
         """Return an empty tuple: a free joint has no constraints."""
@@ -301,6 +285,8 @@ class RollingSphere(Joint):
     kind: ClassVar[str] = "rolling sphere"
     nq: ClassVar[int] = 6
     nv: ClassVar[int] = 3
+    q_parts = ("x", "y", "qw", "qx", "qy", "qz")
+    v_parts = ("wx", "wy", "wz")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -313,14 +299,6 @@ class RollingSphere(Joint):
                 name=self.name,
             )
         object.__setattr__(self, "radius", radius)
-
-    def q_names(self) -> tuple[str, ...]:
-        """Return the names of position and quaternion."""
-        return tuple(f"{self.name}.{x}" for x in ("x", "y", "qw", "qx", "qy", "qz"))
-
-    def v_names(self) -> tuple[str, ...]:
-        """Return the names of the angular velocity's parts."""
-        return tuple(f"{self.name}.{x}" for x in ("wx", "wy", "wz"))
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
