@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.reproduce.nahon_mechanisms import arms_on_object
+from tiburon.reproduce.nahon_problems import arms_on_object
 
 clarabel = pytest.importorskip("clarabel")
 sparse = pytest.importorskip("scipy.sparse")

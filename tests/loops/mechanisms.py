@@ -3,7 +3,7 @@
 import numpy as np
 
 import tiburon as tb
-from tiburon.reproduce.nahon_mechanisms import arms_on_object, planar_hand
+from tiburon.reproduce.nahon_problems import arms_on_object, planar_hand
 
 __all__ = [
     "UP",

@@ -183,7 +183,7 @@ class Problem(NamedTuple):
     """Configuration [m or rad]."""
 
     wrenches: list[Wrenches]
-    """Wrenches of unit components of x on plan bodies; none for loops, see `joint_wrench.py`."""
+    """Wrenches of unit components of x on plan bodies; none for loops, see `recovery.py`."""
 
     grips: dict[str, "Grip"]
     """Loops that stand for contacts, by name."""

@@ -13,8 +13,7 @@ from tiburon.loops.topology import topology
 from tiburon.model import Fixed, Ground, World
 from tiburon.model.joints import Spherical
 from tiburon.reproduce.cells import DERIVED, Cells, cell_table, claim, number
-from tiburon.reproduce.nahon_mechanisms import arms_on_object, planar_hand
-from tiburon.reproduce.nahon_problems import walker_problem
+from tiburon.reproduce.nahon_problems import arms_on_object, planar_hand, walker_problem
 from tiburon.trace import solve_qp
 
 _S = math.sqrt(2.0)

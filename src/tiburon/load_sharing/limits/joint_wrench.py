@@ -4,9 +4,9 @@ import numpy as np
 
 from tiburon.argument_checks import is_numeric
 from tiburon.errors import DomainError, shown
-from tiburon.load_sharing.joint_wrench import WRENCH_NAMES, body_of, wrench_rows
 from tiburon.load_sharing.limits.limit import Limit, LimitRow, RunTime
 from tiburon.load_sharing.problem import Layout, Problem
+from tiburon.load_sharing.recovery import WRENCH_NAMES, body_of, wrench_rows
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Scalars

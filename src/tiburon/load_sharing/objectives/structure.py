@@ -14,9 +14,9 @@ import numpy as np
 from tiburon.argument_checks import is_numeric, positive
 from tiburon.contact.rows import ContactRow
 from tiburon.errors import DomainError, ModelError, UnknownNameError, shown
-from tiburon.load_sharing.joint_wrench import WrenchRows, body_of, wrench_rows
 from tiburon.load_sharing.objectives.objective import Objective, Square
 from tiburon.load_sharing.problem import Before, Layout, Problem
+from tiburon.load_sharing.recovery import WrenchRows, body_of, wrench_rows
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Scalar, Scalars
