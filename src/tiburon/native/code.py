@@ -103,10 +103,11 @@ Part = Literal["one", "many"]
 Stage = Literal["one", "many", "quick one", "quick many"]
 """A part compiled with all optimizations, or quickly."""
 
-QUICK_CASES = 10000
-"""Cases that quickly compiled code computes before optimized code is compiled."""
+QUICK_CASES = 50_000
+"""Cases that quickly compiled code computes before optimized code is compiled. Optimized steps of
+robots repay their compilation after 70,000 to 150,000 cases (AVX-512)."""
 
-QUICK_LINES = {"one": (500, 500_000), "many": (500, 300_000)}
+QUICK_LINES = {"one": (150, 500_000), "many": (150, 300_000)}
 """Least and most lines of assembly that are compiled quickly at first, for each part."""
 
 WIDE_LINES = 8000
@@ -214,9 +215,9 @@ class _Origin:
 class _Function:
     """One part of a code.
 
-    A long function is compiled twice: quickly when it is first called, which takes about a fourth
-    of the time for slower code, and with all optimizations once it has computed many cases. The
-    bits of both are the same.
+    A function is compiled twice unless it is short: quickly when it is first called, which takes
+    about a fourth of the time for slower code, and with all optimizations once it has computed many
+    cases. The bits of both are the same.
     """
 
     def __init__(self, origin: _Origin, part: Part) -> None:

@@ -8,7 +8,7 @@ what else is in its heap; the pool here always does.
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from queue import SimpleQueue
 
@@ -53,9 +53,9 @@ class _PooledBuffer:
         self._memory = memory
         self.__array_interface__ = {**memory.__array_interface__, "shape": shape}
 
-    def __del__(self) -> None:
-        # at interpreter shutdown the names used here may be gone
-        if not sys.is_finalizing() and self._memory.nbytes <= POOL_BYTES:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # at interpreter shutdown the names of this module may be gone
+        if not is_finalizing() and self._memory.nbytes <= POOL_BYTES:
             _freed.put(self._memory)
             if _lock.acquire(blocking=False):
                 try:

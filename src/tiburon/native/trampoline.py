@@ -52,7 +52,8 @@ def _trampoline(form: Form) -> LoadedCode:
     # all offsets follow from the sizes of two headers
     sizes = (layout.type, layout.tuple_items)
     written = functools.partial(trampoline_assembly, layout, form)
-    return load_module("trampoline", written, form=f"{sizes} {form!r}")
+    # optimized, it would take twice the time to compile, and calls as long
+    return load_module("trampoline", written, optimize=False, form=f"{sizes} {form!r}")
 
 
 class _MethodDef(ctypes.Structure):
