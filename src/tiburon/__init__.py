@@ -5,6 +5,7 @@ package costs next to nothing and never starts the compiler or a plotting librar
 """
 
 from importlib import import_module
+from sys import modules as _loaded
 from typing import TYPE_CHECKING, Any
 
 from tiburon.exports import EXPORTS as _EXPORTS
@@ -426,8 +427,9 @@ if not TYPE_CHECKING:
         elif name == "gym":
             value = import_module("tiburon.interfaces.gym")
         elif name in _EXPORTS:
-            with _garbage_collection_paused(lasting=True):
-                value = getattr(import_module(_EXPORTS[name]), name)
+            module = _EXPORTS[name]
+            with _garbage_collection_paused(lasting=module not in _loaded):
+                value = getattr(import_module(module), name)
         else:
             raise AttributeError(f"module 'tiburon' has no attribute {name!r}")
         # later uses find the name directly

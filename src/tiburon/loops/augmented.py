@@ -33,7 +33,7 @@ Large mechanisms
 Symbols: H, C mass matrix and bias force, J, bias as in `constraints`, lambda constraint forces.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -118,9 +118,9 @@ class LoopPattern:
         row = np.array([n for n, _ in self.bound], int)
         column = np.array([j for _, j in self.bound], int)
         found = []
-        for q, jacobian in closed_configurations(model, self.live):
+        for q, jacobian in closed_configurations(model):
             with taping(None):
-                H = mass_elements(model.plan, JointVector(q))
+                H = mass_elements(model.plan, JointVector(list(q)))
             mass = np.array([float(H[i * nv + j]) for i, j in self.mass])
             lengths = np.diag([1.0 / np.sqrt(float(H[j * nv + j])) for j in range(nv)])
             sizes = np.linalg.svd(jacobian @ lengths, compute_uv=False)
@@ -136,9 +136,15 @@ def loop_pattern(model: Model) -> LoopPattern:
     return LoopPattern(model)
 
 
-def closed_configurations(model: Model, live: Sequence[int]) -> Iterator[tuple[list[float], Array]]:
-    """Yield the home pose and configurations around it, closed by Newton's method, with J."""
+@per_model
+def closed_configurations(model: Model) -> tuple[tuple[tuple[float, ...], Array], ...]:
+    """Return the home pose and configurations around it, closed by Newton's method.
+
+    Each comes with the rows of J of constraints that are not structurally zero.
+    """
+    live = tuple(k for k, used in enumerate(jacobian_pattern(model)) if used)
     rng = np.random.default_rng(11)
+    found = []
     home = np.array(model.poses.get("home", model.neutral()), float)
     # the farther ones close less often: then the starting point was out of reach
     for spread in SPREADS:
@@ -146,13 +152,14 @@ def closed_configurations(model: Model, live: Sequence[int]) -> Iterator[tuple[l
         for _ in range(MAX_CLOSING_STEPS):
             jacobian, value = _jacobian(model, q, live)
             if np.max(np.abs(value), initial=0.0) < CLOSED_RESIDUAL:
-                yield [float(x) for x in q], jacobian
+                found.append((tuple(float(x) for x in q), jacobian))
                 break
             step = np.linalg.lstsq(jacobian, -value, rcond=MIN_SAMPLE_RATIO)[0]
             largest = np.max(np.abs(step))
             if not np.isfinite(largest):
                 break
             q = list(model.integrate(np.array(q, float), step / max(1.0, largest)))
+    return tuple(found)
 
 
 def _jacobian(model: Model, q: Sequence[float], live: Sequence[int]) -> tuple[Array, Array]:

@@ -418,9 +418,8 @@ def _reach(
     home = JointVector([float(x) for x in model.poses.get("home", model.neutral())])
     x, y, z = (float(a) for a in body_places(plan, home)[top].p)
     point = (x, y, z)
-    live = tuple(k for k, used in enumerate(jacobian_pattern(model)) if used)
     # where loops are closed, planar mechanisms stay in their plane
-    samples = [_polished(model, q) for q, _ in closed_configurations(model, live)]
+    samples = [_polished(model, q) for q, _ in closed_configurations(model)]
     rng = None
     if len(samples) < MIN_SAMPLES:
         rng = np.random.default_rng(3)
@@ -476,7 +475,7 @@ def _independent(model: Model) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """
     live = tuple(k for k, used in enumerate(jacobian_pattern(model)) if used)
     best: tuple[int, Array] | None = None
-    for _, J in closed_configurations(model, live):
+    for _, J in closed_configurations(model):
         rank = int(np.linalg.matrix_rank(J, tol=RANK_TOLERANCE * max(1.0, np.abs(J).max())))
         if best is None or rank > best[0]:
             best = (rank, J)

@@ -18,6 +18,7 @@ Symbols (McMillan 1994, sec. 3.3):
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +67,7 @@ class BlockMemory(NamedTuple):
     """The four points before that one, newest first."""
 
 
+@cache
 def integration_weights(upper: int, nodes: tuple[int, ...]) -> tuple[float, ...]:
     """Return the weights of rates at some nodes in the integral from 0 to `upper`, in steps.
 
