@@ -8,10 +8,11 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import llvmlite.binding as llvm
 import numpy as np
 
+from tests.native.lanes import load
 from tiburon.native.c_source import CTarget
+from tiburon.native.engine import host
 from tiburon.native.llvm import LlvmTarget
 from tiburon.native.target import Ref, Target
 from tiburon.native.x86.instruction import InstructionRecorder, live_instructions
@@ -97,29 +98,14 @@ def llvm_text(write: Writer, *, arity: int, lanes: int, fused: bool = True) -> t
 
 
 def compile_llvm(write: Writer, *, arity: int, lanes: int, fused: bool = True) -> Emitted:
-    """Compile through LLVM for the host."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    """Compile through LLVM for the host, in the tiers of `run_lanes`."""
     text, results = llvm_text(write, arity=arity, lanes=lanes, fused=fused)
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2
-    )
-    module = llvm.parse_assembly(text)
-    module.verify()
-    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
-    builder = llvm.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    address = engine.get_function_address("k")
-    return Emitted(address, engine, arity=arity, results=results, lanes=lanes)
+    loaded = load(text, quick=lanes != host().lanes)
+    return Emitted(loaded.address("k"), loaded, arity=arity, results=results, lanes=lanes)
 
 
 def compile_x86(write: Writer, *, arity: int) -> Emitted:
     """Compile through the x86 code generator, 4 lanes."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
     recorder = InstructionRecorder()
     # each result is a value of its own, also if it is a constant
     written = [recorder.copy(ref) for ref in _results(write(recorder, *_names(arity)))]
@@ -178,13 +164,8 @@ def compile_x86(write: Writer, *, arity: int) -> Emitted:
         "  ret void",
         "}",
     ]
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2
-    )
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly("\n".join(lines) + "\n"), machine)
-    engine.finalize_object()
-    address = engine.get_function_address("k")
-    return Emitted(address, engine, arity=arity, results=results, lanes=4)
+    loaded = load("\n".join(lines) + "\n", optimize=False)
+    return Emitted(loaded.address("k"), loaded, arity=arity, results=results, lanes=4)
 
 
 def _names(arity: int) -> list[Ref]:

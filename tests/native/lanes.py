@@ -9,7 +9,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from tiburon.native.engine import LoadedCode, compile_module
+from tiburon.native.engine import LoadedCode, compile_module, host
 from tiburon.native.llvm_module import module_for_many, module_for_one
 
 LANES = (1, 2, 4, 8)
@@ -25,9 +25,9 @@ needs_avx2 = pytest.mark.skipif(
 
 
 @functools.lru_cache(maxsize=64)
-def load(text, *, optimize=True):
+def load(text, *, optimize=True, quick=False):
     """Compile and load a module, once for tests that call it again."""
-    return LoadedCode(compile_module(text, optimize=optimize))
+    return LoadedCode(compile_module(text, optimize=optimize, quick=quick))
 
 
 def _pointers(arrays):
@@ -41,7 +41,8 @@ def run_one(program, x, *, fused=True, x86=False):
 
 def run_text(program, text, x):
     """Run the code of one case, given as a module, for each row of x."""
-    loaded = load(text)
+    # passes run where kernels run them
+    loaded = load(text, optimize=program.has_calls)
     call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
     results = [np.zeros((len(x), len(output.nodes))) for output in program.outputs]
     for k, row in enumerate(np.ascontiguousarray(x)):
@@ -51,8 +52,13 @@ def run_text(program, text, x):
 
 
 def run_lanes(program, x, lanes, *, fused=True, x86=False):
-    """Compile for so many lanes and run all rows of x; give one row of all results each."""
-    loaded = load(module_for_many(program, lanes=lanes, fused=fused, x86=x86))
+    """Compile for so many lanes and run all rows of x; give one row of all results each.
+
+    Vectors of this machine are optimized, as in long runs; all others are compiled quickly, so that
+    the bits of both tiers are compared.
+    """
+    quick = not x86 and lanes != host().lanes
+    loaded = load(module_for_many(program, lanes=lanes, fused=fused, x86=x86), quick=quick)
     kinds = [*[ctypes.c_void_p] * 4, *[ctypes.c_longlong] * 2]
     call = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(loaded.address("many"))
     x = np.ascontiguousarray(x)

@@ -211,7 +211,7 @@ def run_one(name, x, y, *, vector_lanes, fused, order):
     """Compile a program for one case with given settings and run it on each case in turn."""
     program = PROGRAMS[name]
     text = module_for_one(program, vector_lanes=vector_lanes, fused=fused, order=order)
-    loaded = load(text)
+    loaded = load(text, quick=vector_lanes == 4)
     call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
     bound = [np.array(value, dtype=float) for value in parameters_of(name).values()]
     results = [np.zeros((len(x), *output.shape)) for output in program.outputs]
@@ -227,7 +227,8 @@ def run_many(name, x, y, *, lanes, fused=None, order="traced", begin=0, end=None
     program = PROGRAMS[name]
     fused = host().fused if fused is None else fused
     text = module_for_many(program, lanes=lanes, fused=fused, order=order)
-    loaded = load(text)
+    # both tiers of code, as in `run_lanes`
+    loaded = load(text, quick=lanes != host().lanes)
     call = ctypes.CFUNCTYPE(
         ctypes.c_int, *[ctypes.c_void_p] * 4, ctypes.c_longlong, ctypes.c_longlong
     )(loaded.address("many"))

@@ -58,7 +58,7 @@ class Compiled:
 
 def compiled_by_llvm(program, *, fused=True):
     text = module_for_one(program, vector_lanes=host().lanes, fused=fused)
-    code = load(text)
+    code = load(text, quick=True)
     return Compiled(program, code.address("one"), code)
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import itertools
 import multiprocessing
 import os
 import signal
@@ -54,20 +55,19 @@ def meet(count):
 # splitting
 
 
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 64, 1000, 1001])
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
-@pytest.mark.parametrize("granule", [1, 8, 100])
-def test_parts_cover_every_case_once(count, threads, granule):
+def test_parts_cover_every_case_once(threads):
     """Parts are contiguous, begin at multiples of the granule and are nearly equal."""
-    recorder = Recorder()
-    run_in_parts(recorder, count, threads=threads, granule=granule)
-    parts = sorted(recorder.parts)
-    assert [case for begin, end in parts for case in range(begin, end)] == list(range(count))
-    assert all(begin % granule == 0 for begin, _ in parts)
-    granules = -(-count // granule)
-    assert len(parts) == min(threads, granules)
-    lengths = [-(-(end - begin) // granule) for begin, end in parts]
-    assert max(lengths) - min(lengths) <= 1
+    for count, granule in itertools.product([1, 7, 8, 9, 64, 1000, 1001], [1, 8, 100]):
+        recorder = Recorder()
+        run_in_parts(recorder, count, threads=threads, granule=granule)
+        parts = sorted(recorder.parts)
+        assert [case for begin, end in parts for case in range(begin, end)] == list(range(count))
+        assert all(begin % granule == 0 for begin, _ in parts)
+        granules = -(-count // granule)
+        assert len(parts) == min(threads, granules), (count, granule)
+        lengths = [-(-(end - begin) // granule) for begin, end in parts]
+        assert max(lengths) - min(lengths) <= 1
 
 
 @pytest.mark.parametrize("count", [0, -1])
