@@ -43,6 +43,11 @@ def pytest_collection_finish(session):
 BEGIN = pytest.StashKey[float]()
 processor_time = Counter()
 """Processor time of tests by directory, child processes included [s]."""
+FURTHER = (
+    *("contact", "compliant", "terrain", "exact_runs", "friction", "demos"),
+    *("load_sharing", "parallel", "identification", "interfaces"),
+)
+"""Words in paths of tests that have a budget of their own."""
 
 
 def pytest_addoption(parser):
@@ -77,15 +82,19 @@ def pytest_runtest_logreport(report):
     """Sum the processor time of a directory."""
     place = report.nodeid.partition("::")[0].split("/")
     directory = place[1] if len(place) > 2 else "tests"
+    if any(word in "/".join(place) for word in FURTHER):
+        directory = f"({directory})"
     processor_time[directory] += dict(report.user_properties).get("processor_time", 0.0)
 
 
 def pytest_terminal_summary(terminalreporter, config):
     """Print the processor time by directory."""
     if config.getoption("--processor-time"):
-        terminalreporter.section("processor time of tests [s]")
+        terminalreporter.section("processor time of tests [s], (of contact and later rooms)")
         for directory, spent in processor_time.most_common():
             terminalreporter.write_line(f"{spent:8.1f}  {directory}")
+        first = sum(spent for name, spent in processor_time.items() if not name.startswith("("))
+        terminalreporter.write_line(f"{first:8.1f}  all but these")
         terminalreporter.write_line(f"{sum(processor_time.values()):8.1f}  all")
 
 

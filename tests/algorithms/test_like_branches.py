@@ -12,6 +12,7 @@ from tests.tolerances import ALGEBRA, assert_close
 from tiburon.algorithms.like_branches import like_branches
 from tiburon.algorithms.pair_products import MAX_INLINED_BODIES
 from tiburon.algorithms.traversal import to_roots
+from tiburon.functions.kernel_source import LibrarySource
 from tiburon.trace import interpret, trace
 from tiburon.trace.regions.lanes import LanesRegion
 
@@ -25,7 +26,7 @@ def groups(model):
 
 def regions(model, function=tb.forward_dynamics):
     """Calls in lanes of a function."""
-    program = tb.compile(function, model).__self__.program()
+    program = LibrarySource(model, (function.__name__,), tb.World()).program()
     graph = program.graph
     called = [graph.payloads[n] for n in graph.live(program.roots) if graph.ops[n] == "call"]
     return [callee for callee in called if isinstance(callee, LanesRegion)]

@@ -23,7 +23,7 @@ from tiburon.errors import ModelFileError, RunFileError, TiburonError, UnknownNa
 from tiburon.exports import EXPORTS
 
 SECONDS = 20.0
-"""Longest that one call may take [s]."""
+"""Processor time that one call may take [s]."""
 
 WORDS = {"com": "center of mass", "rpy": "roll-pitch-yaw"}
 """Arguments that messages write out."""
@@ -118,13 +118,13 @@ def _hurried() -> Iterator[None]:
     def ring(*_: object) -> None:
         raise TimeoutError(f"took more than {SECONDS:g} s")
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _arguments(name: str, function: Callable[..., Any], model: tb.Model) -> dict[str, Any]:
