@@ -19,6 +19,11 @@ from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.actuation.defaults import contact_elements
 from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.algorithms.crba import chosen_mass_elements
+from tiburon.algorithms.derivatives.dynamics import (
+    AccelerationTerms,
+    acceleration_terms,
+    solved_derivatives,
+)
 from tiburon.algorithms.derivatives.inverse_dynamics import (
     ForceVectors,
     force_matrices,
@@ -65,11 +70,9 @@ from tiburon.simulation.contact_start import contact_states
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.linearization import (
     ContactLinearization,
-    Derivatives,
     joint_move,
     rk4_changes,
     rotating_joints,
-    stage_derivatives,
 )
 from tiburon.simulation.step_derivative import step_derivative_kernel
 from tiburon.simulation.system import System
@@ -273,18 +276,17 @@ class _Contacts(NamedTuple):
         """Return the supports of all points, and their `ROWS` over them."""
         supports, found = [], []
         for k, start in enumerate(self.J0):
-            after, free, begun, mean = (rows[2 * k : 2 * k + 2] for rows in changes.tangential)
-            # velocities without impulses over the time that they last, and what moments change
-            factor = self.phases.lasting[k] - 0.5
-            moments = [
-                [a + factor * b - 0.5 * c for a, b, c in zip(*three, strict=True)]
-                for three in zip(mean, free, begun, strict=True)
-            ]
+            after, *others = (rows[2 * k : 2 * k + 2] for rows in changes.tangential)
             normal = [rows[k] for rows in changes.normal]
-            rows = [*self.J[3 * k : 3 * k + 3], start, *after, *normal, *moments]
-            support = [i for i, column in enumerate(zip(*rows, strict=True)) if _some(column)]
+            rows = [*self.J[3 * k : 3 * k + 3], start, *after, *normal]
+            unlike = [*rows, *itertools.chain(*others)]
+            support = [i for i, column in enumerate(zip(*unlike, strict=True)) if _some(column)]
             supports.append(support)
             found += [row[i] for row in rows for i in support]
+            # velocities without impulses over the time that they last, and what moments change
+            factor = self.phases.lasting[k] - 0.5
+            for free, begun, mean in zip(*others, strict=True):
+                found += [mean[i] + factor * free[i] - 0.5 * begun[i] for i in support]
         return supports, found
 
 
@@ -297,6 +299,23 @@ def _some(values: Sequence[Scalar]) -> bool:
     return any(isinstance(x, Value) or x != 0.0 for x in values)
 
 
+def _stage_terms(around: Setting, tau: Scalars) -> Callable[..., AccelerationTerms]:
+    """Return `acceleration_terms` of a tree as a function of state and time, traced once."""
+    arrays = tuple(tuple(scalars(array)) for array in around.arrays)
+
+    @function
+    def terms(q: Scalars, v: Scalars, tau: Scalars, arrays: Any, *time: Scalar) -> Any:
+        inside = around._replace(arrays=arrays, external=None)
+        position, rate, force = map(JointVector, (q, v, tau))
+        return acceleration_terms(inside.at(position, rate, *time), position, rate, force)
+
+    def at(q: Scalars, v: Scalars, *time: Scalar) -> AccelerationTerms:
+        found: AccelerationTerms = terms(tuple(q), tuple(v), tau, arrays, *time)
+        return found
+
+    return at
+
+
 def step_changes(
     around: Setting,
     q: Scalars,
@@ -305,7 +324,7 @@ def step_changes(
     z: Scalars,
     candidates: Sequence[Candidate],
     p: Scalars,
-    derivatives: Derivatives,
+    terms: Callable[..., AccelerationTerms],
     manifold: Manifold,
     *,
     bounces: bool,
@@ -320,15 +339,15 @@ def step_changes(
         z: Discrete states of the contact points.
         candidates: The shapes that may touch.
         p: Their run-time parameters.
-        derivatives: From `stage_derivatives`.
+        terms: Takes position, velocity and time; see `_stage_terms`.
         manifold: The positions.
         bounces: Whether some surface has a coefficient of restitution.
     """
     n = around.model.nv
     rotating = [_RotatingJoint(manifold, *one) for one in rotating_joints(around.model, manifold)]
     middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
-    found, *slopes = derivatives(middle, v, *(time + 0.5 * h for time in around.now))
-    vd = tuple(found)
+    resting = terms(middle, v, *(time + 0.5 * h for time in around.now))
+    vd = tuple(resting.vd)
     v_free = manifold.velocity_ahead(q, middle, ahead, v, vd, h)
     plan = around.at(JointVector(ahead), JointVector(v), *around.now).plan
     contacts = _contacts(plan, q, ahead, v, v_free, h, z, candidates, p, bounces=bounces)
@@ -382,7 +401,13 @@ def step_changes(
     whole = chain.apply(
         [
             h,
-            *(x for part in slopes for x in part),
+            *(
+                part[i * n + j]
+                for part in (resting.by_q, resting.by_v)
+                for j, related in enumerate(chain.related)
+                for i in related
+            ),
+            *resting.factor,
             *balance.metric.entries,
             *balance.metric.roots,
             *(part[i] for part in unbalanced for i in chain.places),
@@ -560,10 +585,13 @@ def _run(
     candidates, bounces = options["candidates"], options["bounces"]
     n, h = around.model.nv, dt[0]
     q, v = tuple(q), tuple(v)
-    derivatives, manifold = stage_derivatives(around, tuple(tau)), Manifold(around.model)
+    terms, manifold = _stage_terms(around, tuple(tau)), Manifold(around.model)
     found = step_changes(
-        around, q, v, h, tuple(z), candidates, tuple(p), derivatives, manifold, bounces=bounces
+        around, q, v, h, tuple(z), candidates, tuple(p), terms, manifold, bounces=bounces
     )
+
+    def derivatives(*state: Any) -> list[list[Scalar]]:
+        return [list(scalars(x)) for x in solved_derivatives(around, terms(*state))]
 
     def free() -> list[Scalar]:
         step = rk4_changes(around, q, v, h, derivatives, manifold)

@@ -11,7 +11,7 @@ ID(q, v, FD(q, v, tau)) = tau for all states, so that forward dynamics FD has th
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from tiburon.algorithms.bias import bias as bias_of
 from tiburon.algorithms.crba import composite_products, mass_elements
@@ -35,45 +35,89 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, cross, matrix_vector, transpose
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.tree import invert_tree, solve_tree, solve_tree_columns
+from tiburon.trace.primitives.tree import FactorTree, InvertTree, SolveTree, SolveTreeColumns
 
-__all__ = ["force_derivatives", "tree_acceleration_derivatives"]
+__all__ = [
+    "AccelerationTerms",
+    "acceleration_terms",
+    "force_derivatives",
+    "solved_derivatives",
+    "tree_acceleration_derivatives",
+]
 
 
 INLINE_DOF = 12
 """Degrees of freedom up to which equations with the mass matrix are solved inline."""
 
 
-def tree_acceleration_derivatives(
+class AccelerationTerms(NamedTuple):
+    """Forward dynamics, and what its derivatives consist of."""
+
+    vd: list[Scalar]
+    """Joint acceleration [m/s^2 or rad/s^2], nv scalars."""
+
+    factor: list[Scalar]
+    """Factor of H (`FactorTree`)."""
+
+    by_q: list[Scalar]
+    """-dID by configuration (tangent vectors), nv times nv scalars row by row."""
+
+    by_v: list[Scalar]
+    """-dID by velocity."""
+
+
+def acceleration_terms(
     around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
-) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
-    """Compute forward dynamics and its derivatives.
+) -> AccelerationTerms:
+    """Compute forward dynamics, and what its derivatives consist of.
 
     Args:
         around: Surroundings in this state.
         q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         tau: Joint force [N or N m], nv scalars.
+    """
+    n, parents = around.plan.nv, expanded_parents(around.plan)
+    inline = n <= INLINE_DOF
+    bias, mass = _resting(around, q, v)
+    tree = FactorTree(parents)
+    factor = tree.apply([mass[i * n + j] for i, j in tree.layout.elements()], inline=inline)
+    free = [force - c for force, c in zip(tau, bias, strict=True)]
+    vd = SolveTree(parents).apply([*factor, *free], inline=inline)
+    by_q, by_v = _opposing(around, q, v, vd)
+    return AccelerationTerms(list(vd), list(factor), list(by_q), list(by_v))
+
+
+def solved_derivatives(
+    around: Setting, terms: AccelerationTerms
+) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
+    """Compute the derivatives of forward dynamics; see `tree_acceleration_derivatives`."""
+    n, parents = around.plan.nv, expanded_parents(around.plan)
+    by_q, by_v = (as_traced(part).reshape(n, n) for part in (terms.by_q, terms.by_v))
+    # in water, loops over matrices are as fast and compile faster
+    inline = n <= INLINE_DOF and around.is_rigid
+    inverse = as_traced(InvertTree(parents).apply(terms.factor, inline=inline)).reshape(n, n)
+    if inline and parents == tuple(range(-1, n - 1)):
+        # for a chain, products are faster than substitutions
+        return tuple(terms.vd), inverse @ by_q, inverse @ by_v, inverse
+    solve = SolveTreeColumns(parents, n)
+    by_q, by_v = (
+        as_traced(solve.apply([*terms.factor, *part], inline=inline)).reshape(n, n)
+        for part in (terms.by_q, terms.by_v)
+    )
+    return tuple(terms.vd), by_q, by_v, inverse
+
+
+def tree_acceleration_derivatives(
+    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
+) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
+    """Compute forward dynamics and its derivatives; arguments as in `acceleration_terms`.
 
     Returns:
         vd, nv scalars, and its derivatives with respect to configuration (tangent vectors),
         velocity and force, each of shape (nv, nv).
     """
-    n, parents = around.plan.nv, expanded_parents(around.plan)
-    inline = n <= INLINE_DOF
-    bias, mass = _resting(around, q, v)
-    H = as_traced(mass).reshape(n, n)
-    free = [force - c for force, c in zip(tau, bias, strict=True)]
-    vd = scalars(solve_tree(parents, H, as_traced(free), inline=inline))
-    by_q, by_v = (as_traced(part).reshape(n, n) for part in _opposing(around, q, v, vd))
-    # in water, loops over matrices are as fast and compile faster
-    inline = inline and around.is_rigid
-    inverse = invert_tree(parents, H, inline=inline)
-    if inline and parents == tuple(range(-1, n - 1)):
-        # for a chain, products are faster than substitutions
-        return tuple(vd), inverse @ by_q, inverse @ by_v, inverse
-    by_q, by_v = (solve_tree_columns(parents, H, part, inline=inline) for part in (by_q, by_v))
-    return tuple(vd), by_q, by_v, inverse
+    return solved_derivatives(around, acceleration_terms(around, q, v, tau))
 
 
 def _resting(

@@ -8,6 +8,8 @@ Symbols, as in `tiburon.contact.rigid`:
                 start
     H, A        mass matrix at a, H = L^T D L; A = J L^-1 D^-1/2, with the zeros of J and of its
                 ancestors
+    H_m, E      mass matrix in the middle; minus the derivatives of joint forces (inverse dynamics)
+                there by position and velocity: E_q, E_v
     w           J^T p turned into velocity: H w = J^T p; F = d(H w - J^T p)/da at constant w and p,
                 X = D^-1/2 L^-T F
     s           the same for the impulses that act on the mean velocity of the step, with those that
@@ -20,10 +22,10 @@ Symbols, as in `tiburon.contact.rigid`:
     P, Q        derivatives of impulses by velocities, by least impulses
     R           minus the inverse of A_n A_n^T, for contacts that are held: impulses that close gaps
 
-Directions are the columns of all matrices below:
+A step is
 
     da = M_a dq + C_a dv            dm = M_m dq + C_m dv
-    dvd = A dm + B dv + T dtau      dv_f = V dv + U dvd
+    dvd = H_m^-1 (E_q dm + E_v dv + dtau)               dv_f = V dv + U dvd
     r = d(J v_f, its normal part replaced by the bound) + (dJ w - A X) da
     dp = P r + Q dp_0               dv+ = dv_f + L^-1 D^-1/2 (A^T dp - X da)
     d(timed) = lasting dp + p d(lasting); where contacts land, they are the impulses of a
@@ -31,15 +33,15 @@ Directions are the columns of all matrices below:
     dmean = (dv + dv_f) / 2 + L^-1 D^-1/2 (A^T (d(timed) + d(lambda)) - X_s da)
     dq+ = M dq + C dmean            dv_end = O_v dv + O_m dmean + O_p dv+
 
-In the metric of H impulses act through the rows of A, which have few elements: neither H^-1 nor
-H^-1 J^T, which are dense, are formed, and what a contact costs does not depend on how many there
-are. The bound changes with the normal velocity at the end by 1 in all cases, so that r is J dv_f
-and parts that depend on da. Restitution needs the normal impulses of compression, too, whose r
-differs by a matrix times da.
+It is differentiated in reverse: 2 n results, dmean and dv+, are fewer than 3 n directions, and E
+has the zeros of the tree. Results are the columns of all matrices below. They go from velocities to
+impulses, r, and what that is made of: v_f, da, and both velocity and gap at the start. The heavier
+part, from impulses on, is done for a few results at a time, whose rows then stay close to the
+processor where each holds several cases.
 
-What depends on da is spread over the directions first. The rest goes from impulses to results for a
-few directions at a time, whose rows then stay close to the processor where each holds several
-cases.
+In the metric of H impulses act through the rows of A, which have few elements. The bound changes
+with the normal velocity at the end by 1 in all cases, so that r is J dv_f and parts that depend on
+da. Restitution needs the normal impulses of compression, too, whose r differs by a matrix times da.
 
 M_a to O_p are block diagonal, a block per joint. For joints whose variables simply add they are 1,
 0 or a part of the step; blocks are arguments for the other joints only.
@@ -49,7 +51,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from tiburon.errors import TraceError
 from tiburon.trace.graph import Graph
@@ -97,11 +100,11 @@ WITHOUT_RETURN = 4
 UNROLLED = 12
 """Terms of a product that are added before the sum is stored."""
 
-PANEL = 6
-"""Directions that are treated at a time where each number is that of several cases."""
+TOUCHING = 4
+"""Contacts whose rows are added to one of a variable before the sum is stored."""
 
-MANY_CONTACTS, LONG_PANEL = 32, 16
-"""Contacts beyond which one case has panels, too, and their directions: memory is limited."""
+PANEL = 12
+"""Results that are treated at a time where each number is that of several cases."""
 
 ONCE = "linearizations of steps with contact have no derivatives"
 
@@ -109,14 +112,14 @@ ONCE = "linearizations of steps with contact have no derivatives"
 class ContactChain(Primitive):
     """Multiply the derivatives of all parts of a step with contact to those of the step.
 
-    Arguments: h; A, B, T; the factor of H and D^-1/2; F and F_s at their `places`; for each contact
-    its `ROWS`, each over its support; S, twelve per contact; blocks in the order of `BLOCKS`; the
-    contact problem and its solution, from which P and Q follow (`FrictionResponse`); values of each
-    contact: `SHARES`; whether contacts land, 1 or 0; the problem of moments and its solution: b,
-    least impulses, impulses, y and alpha. Where contacts may bounce also, for the compression: by
-    how much its T and N after impulses differ, three rows per contact over its support, and its F;
-    its solution: least impulses, impulses, y and alpha. Results: the derivatives of the step by
-    position and velocity,
+    Arguments: h; E_q and E_v, each column over its `related` rows; the factor of H_m; the factor of
+    H and D^-1/2; F and F_s at their `places`; for each contact its `ROWS`, each over its support;
+    S, twelve per contact; blocks in the order of `BLOCKS`; the contact problem and its solution,
+    from which P and Q follow (`FrictionResponse`); values of each contact: `SHARES`; whether
+    contacts land, 1 or 0; the problem of moments and its solution: b, least impulses, impulses, y
+    and alpha. Where contacts may bounce also, for the compression: by how much its T and N after
+    impulses differ, three rows per contact over its support, and its F; its solution: least
+    impulses, impulses, y and alpha. Results: the derivatives of the step by position and velocity,
     2 n rows of 2 n columns; those by force, 2 n rows of n columns.
 
     Attributes:
@@ -124,6 +127,7 @@ class ContactChain(Primitive):
         supports: For each contact the variables where its rows are not zero.
         blocks: First variable and number of variables of each joint with blocks of its own.
         places: Elements of F that are not zero, row by row.
+        related: For each variable those it depends on, or that depend on it, itself included.
         response: P and Q.
         bounces: Whether restitution may return something.
         compression_count: Number of arguments for how the compression differs.
@@ -149,18 +153,26 @@ class ContactChain(Primitive):
         form += [int(bounces), len(self.places), *self.places, *(i + 1 for i in parents)]
         super().__init__("contact_chain", self.size, self.contacts, *form)
         n, c, count = self.size, self.contacts, len(self.places)
+        related: list[set[int]] = [set() for _ in range(n)]
+        for i, j in self.layout.elements():
+            related[i].add(j)
+            related[j].add(i)
+        self.related = [sorted(rows) for rows in related]
+        self.related_count = sum(map(len, related))
+        self.support_count = sum(lengths)
         own = len(BLOCKS) * sum(count * count for _, count in self.blocks)
-        rows = len(ROWS) * sum(lengths)
+        rows = len(ROWS) * self.support_count
         self.share_count = len(SHARES) if bounces else WITHOUT_RETURN
         # the matrix and mu of all contact problems of a step are the same
         self.solution_count = 5 * c + response.size
-        sizes = [1, 3 * n * n, self.layout.stored, n, 2 * count, rows, 12 * c, own]
+        stored = self.layout.stored
+        sizes = [1, 2 * self.related_count, stored, stored, n, 2 * count, rows, 12 * c, own]
         sizes += [response.argument_count, self.share_count * c, 1 + 3 * c, self.solution_count]
         sizes += [3 * sum(lengths), count, self.solution_count] if bounces else [0, 0, 0]
         starts = (*itertools.accumulate(sizes, initial=0),)
-        self.slopes, self.factor, self.roots, self.F, self.rows, self.S, self.own = starts[1:8]
-        self.problem, self.shares, self.lands, self.moments = starts[8:12]
-        self.D, self.first_F, self.first, self.argument_count = starts[12:16]
+        self.E, self.middle, self.factor, self.roots, self.F, self.rows, self.S = starts[1:8]
+        self.own, self.problem, self.shares, self.lands, self.moments = starts[8:13]
+        self.D, self.first_F, self.first, self.argument_count = starts[13:17]
         self.compression_count = self.first - self.D
         self.p = self.problem + response.p
         self.result_count = 6 * n * n
@@ -178,14 +190,15 @@ class ContactChain(Primitive):
         raise TraceError(ONCE)
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
-        """Spread what depends on positions, then go from impulses to the end of the step."""
-        chain = _Chain(m, given, self)
-        chain.move_freely()
+        """Write the matrices of all parts, then go from the end of the step to its start."""
+        chain = _Chain(m, given, found, self)
         chain.displace()
-        chain.pose()
+        chain.oppose()
+        chain.hold_gaps()
+        chain.pull_impulses()
         chain.respond()
-        chain.go_through(found)
-        chain.add_identities(found)
+        chain.go_through()
+        chain.finish()
 
 
 class _Contact(NamedTuple):
@@ -197,8 +210,8 @@ class _Contact(NamedTuple):
     first: Index
     """Place of its rows among the arguments."""
 
-    different: Index
-    """Place of what the compression changes of them."""
+    before: Index
+    """Elements of the supports of all contacts before."""
 
     metric: Index
     """Place of its rows of A."""
@@ -217,70 +230,56 @@ class _Contact(NamedTuple):
         return self.first + (ROWS.index(name) * self.length + i)
 
 
-class _Panel(NamedTuple):
-    """Some of the directions."""
-
-    first: Index
-    """The first one."""
-
-    sides: Sequence[tuple[int, int, Index, Index]]
-    """For each matrix of the results that they belong to: the first direction and the one after the
-    last, counted within the panel; place of the first in row 0 of the results, and length of
-    rows."""
+Rows = tuple[Memory, int, Index]
+"""Rows of results: memory, length, and place of the first element."""
 
 
 class _Chain:
-    """Rows of directions, and the steps from one to the next."""
+    """Rows of results, and the steps from one to the one before."""
 
-    def __init__(self, m: Machine, given: Memory, of: ContactChain) -> None:
-        self.m, self.given, self.of = m, given, of
+    def __init__(self, m: Machine, given: Memory, found: Memory, of: ContactChain) -> None:
+        self.m, self.given, self.found, self.of = m, given, found, of
         self.n, self.c = of.size, of.contacts
         n, c = self.n, self.c
-        whole = 3 * n if m.is_wide else -(-3 * n // LANES) * LANES
-        self.width = width = whole
-        """Length of a row of directions."""
-        self.panel = whole
-        """Directions of a panel."""
-        if m.is_wide or c > MANY_CONTACTS:
-            self.panel = min(PANEL if m.is_wide else LONG_PANEL, n)
+        self.width = width = 2 * n if m.is_wide else -(-2 * n // LANES) * LANES
+        """Length of rows of all results: mean velocities, then those after impulses."""
+        self.panel = w = min(PANEL, 2 * n) if m.is_wide else width
+        """Results of a panel."""
         self.zero, self.one, self.half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+        self.minus = m.constant(-1.0)
         self.h = m.load(given, 0)
-        self.free = m.memory(n * width)
-        """dv_f."""
-        self.moved = m.memory(2 * n * width)
-        """Minus X da, then minus X_s da."""
-        self.right = m.memory(3 * c * width)
-        """r without J dv_f."""
-        self.gaps = m.memory(c * width)
-        """Gaps at the end of the step without impulses and dv_f, over its length."""
-        self.moments = m.memory(3 * c * width)
-        """r of the problem of moments without dv_f and the changes of lasting shares."""
-        self.closing = [m.memory(c * width) for _ in range(2)]
-        """Changes of approach and share of each contact without J dv_f."""
-        self.differs = m.memory(3 * c * width) if of.bounces else None
-        """By how much r of the compression differs."""
         self.count = 3 if of.bounces else 2
         self.X = m.memory(n * self.count * n)
-        """X, X_s and that of the compression beside each other."""
+        """X, X_s and that of the compression beside each other; then H^-1 F and H^-1 F_s."""
+        self.W, self.W_gaps, self.W_moments = (m.memory(k * c * n) for k in (3, 1, 2))
+        """Changes with da of r, of gaps over h, and of r of the tangential moments."""
+        self.W_first = m.memory(3 * c * n) if of.bounces else None
+        """By how much that of r of the compression differs."""
+        self.kinds = 2 if of.bounces else 1
+        """Approach and share of a contact; without bounces, what both change of `lasting`."""
+        self.slopes = m.memory(4 * self.kinds * c)
+        self.W_closing = m.memory(self.kinds * of.support_count)
+        """Of each kind, four elements of S per contact, and the change with da over its support."""
+        self.E = m.memory(2 * of.related_count)
+        """E by initial position and velocity, column by column."""
         self.P = m.memory(of.response.result_count)
-        self.moments_P = m.memory(of.response.result_count)
-        """P and Q of the problem of moments."""
-        self.R = m.memory(c * c)
+        self.R, self.seen = m.memory(c * c), m.memory(3 * c * c)
+        """R, and A_n A^T."""
         self.first_P = m.memory(3 * c * c) if of.bounces else None
         """Normal rows of P of the compression."""
-        self._row = m.memory(n)
-        # rows of a panel
-        w = self.panel
-        self.r, self.normal, self.left = m.memory(3 * c * w), m.memory(c * w), m.memory(c * w)
-        """r; J_n dv_f; gaps that impulses on the mean velocity leave, over h."""
-        self.p = m.memory(3 * c * 2 * w)
-        """dp, and beside it the impulses on the mean velocity."""
-        self.pushed = m.memory(n * 2 * w)
-        """Both as changes of velocity; dv+ and dmean in the end."""
-        self.returned, self.least = m.memory(c * w), m.memory(c * w)
-        """What restitution returns, unused without; least impulses, then least moments."""
-        self.longer = m.memory(c * w)
-        """Changes of lasting shares."""
+        self.scale = m.memory(n)
+        """Factors of mean velocities in positions, 1 for blocks."""
+        # derivatives of all results by dp, by r of tangential moments, gaps, and kinds of closing
+        self.to_p, self.to_moments = m.memory(3 * c * width), m.memory(2 * c * width)
+        self.to_gaps, self.to_closing = m.memory(c * width), m.memory(self.kinds * c * width)
+        self.to_first = m.memory(3 * c * width) if of.bounces else None
+        """By r of the compression."""
+        # those of a panel: by r; by J v_f, J_n dv and J_0 dq; by da, v_f, joint forces, dv and dq
+        self.to_r, self.to_seen = m.memory(3 * c * w), m.memory(5 * c * w)
+        self.to_a, self.to_free, self.to_force = (m.memory(n * w) for _ in range(3))
+        self.to_v, self.to_q = m.memory(n * w), m.memory(n * w)
+        self.turned = None if m.is_wide else m.memory(3 * n * width)
+        """Results of one case, a direction in each row."""
 
     # arguments
 
@@ -288,15 +287,16 @@ class _Chain:
         """Return a function of a contact: one of its twelve elements of S."""
         return lambda k: self.m.load(self.given, k * 12 + (part + self.of.S))
 
-    def _share(self, name: str) -> Callable[[Index], Number]:
-        """Return a function of a contact: one of its `SHARES`."""
+    def _share(self, name: str, k: Index) -> Number:
+        """Return one of the `SHARES` of a contact."""
         place = SHARES.index(name) + self.of.shares
-        return lambda k: self.m.load(self.given, k * self.of.share_count + place)
+        return self.m.load(self.given, k * self.of.share_count + place)
 
     def _contacts(self) -> Iterator[_Contact]:
         """Visit the contacts in order, in loops over neighbors with equally long supports."""
-        m, supports, pushes, begin = self.m, self.of.supports, self.of.response.supports, 0
-        start, changed, metric = self.of.rows, self.of.D, self.of.problem
+        m, supports, pushes = self.m, self.of.supports, self.of.response.supports
+        begin = before = 0
+        metric = self.of.problem
         while begin < len(supports):
             length, wide, end = len(supports[begin]), len(pushes[begin]), begin + 1
             while end < len(supports) and (len(supports[end]), len(pushes[end])) == (length, wide):
@@ -306,17 +306,54 @@ class _Chain:
             for number in m.loop(0, end - begin):
                 yield _Contact(
                     number + begin,
-                    number * (len(ROWS) * length) + start,
-                    number * (3 * length) + changed,
+                    number * (len(ROWS) * length) + (self.of.rows + len(ROWS) * before),
+                    number * length + before,
                     number * (3 * wide) + metric,
                     length,
                     [m.lookup(table, number * length + i) for i in range(length)],
                     [m.lookup(other, number * wide + i) for i in range(wide)],
                 )
-            start += len(ROWS) * length * (end - begin)
-            changed += 3 * length * (end - begin)
+            before += length * (end - begin)
             metric += 3 * wide * (end - begin)
             begin = end
+
+    def _touched(self) -> Iterator[tuple[Index, list[Index], bool]]:
+        """Visit the variables with the contacts whose supports contain them, some at a time.
+
+        Yields the variable, places of contacts in the tables of `_touching`, and whether they are
+        the first ones of the variable.
+        """
+        m, start = self.m, 0
+        groups: dict[int, list[tuple[int, int]]] = {}
+        for j in range(self.n):
+            count = sum(j in support for support in self.of.supports)
+            groups.setdefault(count, []).append((j, start))
+            start += count
+        for count, members in groups.items():
+            variables, starts = (m.table(part) for part in zip(*members, strict=True))
+            for number in m.loop(0, len(members)):
+                j, first = m.lookup(variables, number), m.lookup(starts, number)
+                if not count:
+                    yield j, [], True
+                for part, terms in enumerate(self._parts(count, TOUCHING)):
+                    yield j, [first + term for term in terms], part == 0
+
+    def _touching(self, *names: str) -> list[Any]:
+        """Return tables over all variables and the contacts that contain them.
+
+        The number of the contact; places in `W_closing`; places of `ROWS` among the arguments.
+        """
+        columns: list[list[int]] = [[] for _ in range(2 + len(names))]
+        for j in range(self.n):
+            before = 0
+            for k, support in enumerate(self.of.supports):
+                if j in support:
+                    i, first = support.index(j), self.of.rows + len(ROWS) * before
+                    rows = (first + ROWS.index(name) * len(support) + i for name in names)
+                    for column, x in zip(columns, (k, before + i, *rows), strict=True):
+                        column.append(x)
+                before += len(support)
+        return [self.m.table(column) for column in columns]
 
     def _rows_of_A(self, contact: _Contact, axes: Sequence[int]) -> list[list[Number]]:
         """Return some of the three rows of A of a contact."""
@@ -358,123 +395,21 @@ class _Chain:
                     yield m.lookup(table, number), count, number * (count * count) + before
             before += len(starts) * count * count
 
-    # rows of all directions
-
-    def _spread(
-        self,
-        entry: Callable[[Index], Number],
-        found: Memory,
-        to: Index,
-        *,
-        middle: bool = False,
-        start: Callable[[Index], Number] | None = None,
-    ) -> None:
-        """Write a row of n entries times da, in the directions of position and velocity.
-
-        Args:
-            entry: Returns an element of the row.
-            found: Rows of directions.
-            to: Number of the row.
-            middle: Whether to take dm instead of da.
-            start: Returns for each direction what to add to; nothing by default.
-        """
-        m, n, first = self.m, self.n, to * self.width
-        h = m.mul(self.half, self.h) if middle else self.h
-        for begin, count in self._ranges():
-            for j in m.loop(begin, begin + count, independent=True):
-                x = entry(j)
-                if start is None:
-                    q, v = x, m.mul(h, x)
-                else:
-                    q, v = m.add(x, start(j)), m.add_product(h, x, start(j + n))
-                m.store(found, first + j, q)
-                m.store(found, first + n + j, v)
-        names = ("Mm", "Cm") if middle else ("Ma", "Ca")
-        for begin, count, places in self._blocks(*names):
-            entries = [entry(begin + k) for k in range(count)]
-            for shift, place in zip((0, n), places, strict=True):
-                for j in m.loop(0, count, independent=True):
-                    total = self.zero if start is None else start(j + (begin + shift))
-                    for k in range(count):
-                        other = m.load(self.given, j + (place + k * count))
-                        total = m.add_product(entries[k], other, total)
-                    m.store(found, first + (begin + shift) + j, total)
-
-    def _spread_alone(self, entry: Callable[[Index], Number], found: Memory, to: Index) -> None:
-        """Write a row of n entries times da, zero in the directions of force."""
-        self._spread(entry, found, to)
-        first = to * self.width
-        self._clear(found, first + 2 * self.n, first + self.width)
-
-    def _clear(self, memory: Memory, first: Index, last: Index) -> None:
-        for i in self.m.loop(first, last, independent=True):
+    def _clear(self, memory: Memory, size: int) -> None:
+        for i in self.m.loop(0, size, independent=True):
             self.m.store(memory, i, self.zero)
 
-    def _spread_support(
-        self,
-        contact: _Contact,
-        entry: Callable[[int], Number],
-        found: Memory,
-        to: Index,
-        dense: Callable[[Index], Number] | None = None,
-    ) -> None:
-        """Write a row over the support of a contact, and one of n entries, times da."""
-        m = self.m
-        for j in m.loop(0, self.n, independent=True):
-            m.store(self._row, j, self.zero if dense is None else dense(j))
-        for i, column in enumerate(contact.columns):
-            m.store(self._row, column, m.add(m.load(self._row, column), entry(i)))
-        self._spread_alone(lambda j: m.load(self._row, j), found, to)
+    def _lands(self) -> Truth:
+        """Return whether contacts land."""
+        return self.m.less(self.half, self.m.load(self.given, self.of.lands))
 
-    def _add_support(
-        self, contact: _Contact, name: str, factor: Number, found: Memory, to: Index, shift: int
-    ) -> None:
-        """Add one of the rows of a contact times a factor, from a direction on."""
-        m = self.m
-        for i, column in enumerate(contact.columns):
-            place = to * self.width + shift + column
-            entry = m.load(self.given, contact.place(name, i))
-            m.store(found, place, m.add_product(factor, entry, m.load(found, place)))
-
-    def move_freely(self) -> None:
-        """Write dv_f."""
-        m, width, free = self.m, self.width, self.free
-        for begin, count in self._ranges():
-            for i in m.loop(begin, begin + count):
-                self._accelerate(i, free, i, self.h)
-        for begin, count, (U,) in self._blocks("U"):
-            vd = m.memory(count * width)
-            for i in m.loop(0, count):
-                self._accelerate(i + begin, vd, i, self.one)
-            for pair in self._pairs(count):
-                for x, totals in self._block_rows(((U, vd, 0, width),), pair, count, 0, width):
-                    for i, total in zip(pair, totals, strict=True):
-                        m.store(free, (i + begin) * width + x, total)
-        self._add_diagonal("V", self.one, free, self.n, width)
-
-    def _accelerate(self, i: Index, found: Memory, to: Index, scale: Number) -> None:
-        """Write a row of dvd times a factor."""
-        m, of, n, first = self.m, self.of, self.n, to * self.width
-        square, zero = n * n, self.zero
-
-        def slope(part: int, j: Index) -> Number:
-            return m.mul(scale, m.load(self.given, i * n + j + (part * square + of.slopes)))
-
-        for j in m.loop(0, n, independent=True):
-            m.store(found, first + j, zero)
-            m.store(found, first + n + j, slope(1, j))
-            m.store(found, first + 2 * n + j, slope(2, j))
-        for j in range(3 * n, self.width):
-            m.store(found, first + j, zero)
-        self._spread(
-            lambda j: slope(0, j), found, to, middle=True, start=lambda x: m.load(found, first + x)
-        )
+    # matrices of the parts of a step
 
     def displace(self) -> None:
-        """Write X, X_s and that of the compression, and minus the first two times da."""
+        """Write X, W of all kinds, and H^-1 F."""
         m, of, n, X = self.m, self.of, self.n, self.X
         wide, count = self.count * n, len(of.places)
-        self._clear(X, 0, n * wide)
+        self._clear(X, n * wide)
         table = m.table([(i // n) * wide + i % n for i in of.places])
         starts = (of.F, of.F + count, of.first_F)[: self.count]
         for place in m.loop(0, count):
@@ -482,154 +417,176 @@ class _Chain:
             for k, start in enumerate(starts):
                 m.store(X, to + k * n, m.load(self.given, place + start))
         substitute_inward(m, of.layout, (self.given, of.factor), (X, 0), (X, 0), wide)
-        minus = m.constant(-1.0)
         for i in m.loop(0, n):
             root = m.load(self.given, i + of.roots)
             for j in m.loop(0, wide, independent=True):
                 m.store(X, i * wide + j, m.mul(root, m.load(X, i * wide + j)))
-            for k in range(2):
-                self._spread_alone(
-                    lambda j, i=i, k=k: m.mul(minus, m.load(X, i * wide + j + k * n)),  # type: ignore[misc]
-                    self.moved,
-                    i + k * n,
-                )
-
-    def pose(self) -> None:
-        """Write what r, gaps, approach and share have besides J dv_f."""
-        m, c = self.m, self.c
-        seen = m.memory((9 if self.of.bounces else 6) * self.n)
-        lands = self._sum_of_squares([self._slope(part) for part in range(4, 12)])
-        for part in self.closing:
-            self._clear(part, 0, c * self.width)
-        for contact in self._contacts():
-            self._see_positions(contact, seen)
-            self._pose_contact(contact, seen)
-            for _ in m.iterate(1, lambda: m.less(self.zero, m.load(lands, 0))):
-                self._pose_closing(contact)
-            for _ in m.iterate(1, self._lands):
-                self._pose_moments(contact, seen)
-            if self.differs is not None:
-                self._compress(contact, seen)
-
-    def _row_of(self, contact: _Contact, name: str) -> Callable[[int], Number]:
-        """Return a function of places in the support of a contact: an element of one of `ROWS`."""
-        return lambda i: self.m.load(self.given, contact.place(name, i))
-
-    def _pose_contact(self, contact: _Contact, seen: Memory) -> None:
-        """Write what r and the gap of a contact have besides J dv_f."""
-        m, n, k = self.m, self.n, contact.k
-        over_h, minus = m.div(self.one, self.h), m.constant(-1.0)
-
-        def along(axis: int) -> Callable[[Index], Number]:
-            """Return minus a row of A times X."""
-            return lambda j: m.mul(minus, m.load(seen, j + axis * n))
-
-        for axis, name in enumerate(("T_1", "T_2")):
-            self._spread_support(
-                contact, self._row_of(contact, name), self.right, k * 3 + axis, along(axis)
-            )
-        normal, after, begun, mean = (
-            self._row_of(contact, name) for name in ("J_n", "N_after", "N_start", "N_mean")
+        self._pose()
+        substitute_outward(
+            m,
+            of.layout,
+            (self.given, of.factor),
+            (X, 0),
+            (X, 0),
+            wide,
+            lambda i: m.load(self.given, i + of.roots),
         )
-        by_gap, by_begun = self._slope(1)(k), self._slope(2)(k)
 
-        def bound(i: int) -> Number:
-            return m.add_product(by_begun, begun(i), m.add_product(by_gap, normal(i), after(i)))
+    def _pose(self) -> None:
+        """Write W of all kinds, and the slopes of closing."""
+        m, n = self.m, self.n
+        seen = m.memory(3 * self.count * n)
+        over_h = m.div(self.one, self.h)
+        for contact in self._contacts():
+            k, row = contact.k, partial(self._row_of, contact)
+            self._see_positions(contact, seen)
+            begun, normal = row("N_start"), row("J_n")
+            by_gap, by_begun = self._slope(1)(k), self._slope(2)(k)
+            bound = [
+                m.add_product(by_begun, b, m.add_product(by_gap, x, a))
+                for a, b, x in zip(row("N_after"), begun, normal, strict=True)
+            ]
+            for axis, entries in enumerate((row("T_1"), row("T_2"), bound)):
+                self._add_rows(contact, self.W, k * 3 + axis, entries, seen, axis)
+            gap = [
+                m.add_product(over_h, x, m.sub_product(self.one, b, a))
+                for a, b, x in zip(row("N_mean"), begun, normal, strict=True)
+            ]
+            self._add_rows(contact, self.W_gaps, k, gap, seen, 5)
+            for _ in m.iterate(1, self._lands):
+                for axis, name in enumerate(("M_1", "M_2")):
+                    self._add_rows(contact, self.W_moments, k * 2 + axis, row(name), seen, 3 + axis)
+            self._pose_closing(contact)
+            for axis in range(3) if self.W_first is not None else ():
+                first = contact.before * 3 + (self.of.D + axis * contact.length)
+                entries = [m.load(self.given, first + i) for i in range(contact.length)]
+                to = k * 3 + axis
+                self._add_rows(contact, self.W_first, to, entries, seen, axis + 6, axis)
 
-        self._spread_support(contact, bound, self.right, k * 3 + 2, along(2))
-        self._add_support(contact, "J_0", self._slope(0)(k), self.right, k * 3 + 2, 0)
-        self._add_support(contact, "J_n", by_begun, self.right, k * 3 + 2, n)
-
-        def gap(i: int) -> Number:
-            return m.add_product(over_h, normal(i), m.sub_product(self.one, begun(i), mean(i)))
-
-        self._spread_support(contact, gap, self.gaps, k)
-        # velocities at the start, of which the mean one has a half
-        self._add_support(contact, "J_n", m.constant(-0.5), self.gaps, k, n)
-
-    def _lands(self) -> Truth:
-        """Return whether contacts land."""
-        return self.m.less(self.half, self.m.load(self.given, self.of.lands))
-
-    def _pose_moments(self, contact: _Contact, seen: Memory) -> None:
-        """Write what r of the problem of moments has besides dv_f and lasting shares."""
-        m, n, k, minus = self.m, self.n, contact.k, self.m.constant(-1.0)
-
-        def along(axis: int) -> Callable[[Index], Number]:
-            """Return minus a row of A times X_s."""
-            return lambda j: m.mul(minus, m.load(seen, j + (axis + 3) * n))
-
-        for axis, name in enumerate(("M_1", "M_2")):
-            self._spread_support(
-                contact, self._row_of(contact, name), self.moments, k * 3 + axis, along(axis)
-            )
-        self._spread_alone(along(2), self.moments, k * 3 + 2)
+    def _row_of(self, contact: _Contact, name: str) -> list[Number]:
+        """Return one of the `ROWS` of a contact."""
+        return [self.m.load(self.given, contact.place(name, i)) for i in range(contact.length)]
 
     def _see_positions(self, contact: _Contact, seen: Memory) -> None:
         """Write the rows of A times X, X_s and that of the compression."""
         m, n, wide = self.m, self.n, self.count * self.n
-        entries = self._rows_of_A(contact, range(3))
-        for j in m.loop(0, n, independent=True):
-            for part in range(self.count):
-                totals = [self.zero] * 3
-                for i, column in enumerate(contact.pushes):
-                    other = m.load(self.X, column * wide + j + part * n)
+        for axis in range(3):
+            (entries,) = self._rows_of_A(contact, (axis,))
+            for j in m.loop(0, n, independent=True):
+                totals = [self.zero] * self.count
+                for entry, column in zip(entries, contact.pushes, strict=True):
                     totals = [
-                        m.add_product(entries[axis][i], other, total)
-                        for axis, total in enumerate(totals)
+                        m.add_product(entry, m.load(self.X, column * wide + j + part * n), total)
+                        for part, total in enumerate(totals)
                     ]
-                for axis, total in enumerate(totals):
+                for part, total in enumerate(totals):
                     m.store(seen, j + (3 * part + axis) * n, total)
 
-    def _sum_of_squares(self, values: Sequence[Callable[[Index], Number]]) -> Memory:
-        """Return the sum over all contacts."""
-        m, found = self.m, self.m.memory(1)
-        m.store(found, 0, self.zero)
-        for k in m.loop(0, self.c):
-            for value in values:
-                x = value(k)
-                m.store(found, 0, m.add_product(x, x, m.load(found, 0)))
-        return found
+    def _add_rows(
+        self,
+        contact: _Contact,
+        found: Memory,
+        to: Index,
+        entries: Sequence[Number],
+        seen: Memory,
+        number: int,
+        other: int | None = None,
+    ) -> None:
+        """Write a row over the support of a contact minus one of `seen`, plus another one."""
+        m, n, first = self.m, self.n, to * self.n
+        for j in m.loop(0, n, independent=True):
+            more = self.zero if other is None else m.load(seen, j + other * n)
+            m.store(found, first + j, m.sub_product(self.one, m.load(seen, j + number * n), more))
+        for entry, column in zip(entries, contact.columns, strict=True):
+            m.store(found, first + column, m.add(m.load(found, first + column), entry))
 
     def _pose_closing(self, contact: _Contact) -> None:
-        """Write the changes of approach and share of a contact besides J dv_f."""
+        """Write the changes of what closing depends on."""
         m, k = self.m, contact.k
-        for which, found in enumerate(self.closing, start=1):
-            by_start, *slopes = (self._slope(4 * which + part)(k) for part in range(4))
-            rows = [self._row_of(contact, name) for name in ("J_n", "N_start", "N_before")]
-
-            def entry(
-                i: int,
-                slopes: Sequence[Number] = slopes,
-                rows: Sequence[Callable[[int], Number]] = rows,
-            ) -> Number:
+        slopes = [[self._slope(4 * kind + part)(k) for part in range(4)] for kind in (1, 2)]
+        if self.kinds == 1:
+            weights = self._weights(k)
+            slopes = [
+                [m.add_product(weights[1], b, m.mul(weights[0], a)) for a, b in zip(*slopes)]  # noqa: B905
+            ]
+        rows = [self._row_of(contact, name) for name in ("J_n", "N_start", "N_before")]
+        for kind, own in enumerate(slopes):
+            for part, slope in enumerate(own):
+                m.store(self.slopes, (k + kind * self.c) * 4 + part, slope)
+            for i, three in enumerate(zip(*rows, strict=True)):
                 total = self.zero
-                for slope, of in zip(slopes, rows, strict=True):
-                    total = m.add_product(slope, of(i), total)
-                return total
+                for slope, entry in zip(own[1:], three, strict=True):
+                    total = m.add_product(slope, entry, total)
+                place = contact.before + (i + kind * self.of.support_count)
+                m.store(self.W_closing, place, total)
 
-            self._spread_support(contact, entry, found, k)
-            self._add_support(contact, "J_0", by_start, found, k, 0)
-            self._add_support(contact, "J_n", slopes[1], found, k, self.n)
+    def _weights(self, k: Index) -> tuple[Number, Number]:
+        """Return the factors of the sudden share and of the time left in the lasting share."""
+        m = self.m
+        return (
+            m.mul(self.half, self._share("share", k)),
+            m.add_product(self.half, self._share("sudden", k), self.half),
+        )
 
-    def _compress(self, contact: _Contact, seen: Memory) -> None:
-        """Write by how much r of the compression of a contact differs."""
-        m, n = self.m, self.n
-        for axis in range(3):
-            self._spread_support(
-                contact,
-                lambda i, axis=axis: m.load(  # type: ignore[misc]
-                    self.given, contact.different + (axis * contact.length + i)
-                ),
-                self.differs,
-                contact.k * 3 + axis,
-                lambda j, axis=axis: m.sub_product(  # type: ignore[misc]
-                    self.one, m.load(seen, j + (axis + 6) * n), m.load(seen, j + axis * n)
-                ),
-            )
+    def oppose(self) -> None:
+        """Write E by initial position and velocity: E_q M_m, and E_v + E_q C_m."""
+        m, of, count = self.m, self.of, self.of.related_count
+        starts = (*itertools.accumulate(map(len, of.related), initial=0),)
+        half_step = m.mul(self.half, self.h)
+        table = m.table([*starts])
+
+        def given(part: int, place: Index) -> Number:
+            return m.load(self.given, place + (of.E + part * count))
+
+        for begin, size in self._ranges():
+            last = begin + size
+            for i in m.loop(m.lookup(table, begin), m.lookup(table, last), independent=True):
+                by_q = given(0, i)
+                m.store(self.E, i, by_q)
+                m.store(self.E, i + count, m.add_product(half_step, by_q, given(1, i)))
+        for begin, size, (Mm, Cm) in self._blocks("Mm", "Cm"):
+            # all columns of a joint have the same rows
+            columns = [m.lookup(table, begin + k) for k in range(size + 1)]
+            for j in m.loop(0, size):
+                factors = [
+                    [m.load(self.given, place + k * size + j) for k in range(size)]
+                    for place in (Mm, Cm)
+                ]
+                for i in m.loop(0, columns[1] - columns[0], independent=True):
+                    to = m.lookup(table, j + begin) + i
+                    totals = [self.zero, given(1, to)]
+                    for k in range(size):
+                        by_q = given(0, columns[k] + i)
+                        totals = [
+                            m.add_product(own[k], by_q, total)
+                            for own, total in zip(factors, totals, strict=True)
+                        ]
+                    for part, total in enumerate(totals):
+                        m.store(self.E, to + part * count, total)
+
+    def hold_gaps(self) -> None:
+        """Write A_n A^T, and minus the inverse of A_n A_n^T among contacts that are closed."""
+        m, n, c = self.m, self.n, self.c
+        matrix, flags, dense = m.memory(c * c), m.memory(c), m.memory(n)
+        for one in self._contacts():
+            m.store(flags, one.k, self._share("is_closed", one.k))
+            self._clear(dense, n)
+            (entries,) = self._rows_of_A(one, (2,))
+            for entry, column in zip(entries, one.pushes, strict=True):
+                m.store(dense, column, entry)
+            for other in self._contacts():
+                for axis, row in enumerate(self._rows_of_A(other, range(3))):
+                    total = self.zero
+                    for entry, column in zip(row, other.pushes, strict=True):
+                        total = m.add_product(entry, m.load(dense, column), total)
+                    m.store(self.seen, one.k * (3 * c) + other.k * 3 + axis, total)
+                m.store(matrix, one.k * c + other.k, total)
+        write_negative_inverse(m, matrix, flags, self.R, c)
+
+    # all results, up to impulses
 
     def respond(self) -> None:
-        """Write P and R."""
+        """Write P and Q of all problems; those of moments are used where they are written."""
         m, of, c = self.m, self.of, self.c
         response, problem = of.response, self.m.memory(of.response.argument_count)
         own = of.solution_count
@@ -653,8 +610,7 @@ class _Chain:
                     m.store(problem, i + solution, m.load(self.given, place))
                 response.write(m, problem, self.P)
                 for _ in m.iterate(1, lambda timed=timed: timed):  # type: ignore[misc]
-                    for i in m.loop(0, response.result_count, independent=True):
-                        m.store(self.moments_P, i, m.load(self.P, i))
+                    self._hold()
                 if self.first_P is None:
                     continue
                 for _ in m.iterate(1, lambda turn=turn: self._is_turn(turn, 0)):  # type: ignore[misc]
@@ -662,21 +618,9 @@ class _Chain:
                         for j in m.loop(0, 3 * c, independent=True):
                             entry = m.load(self.P, (k * 3 + 2) * (3 * c) + j)
                             m.store(self.first_P, k * (3 * c) + j, entry)
-        # minus the inverse of A_n A_n^T among contacts that are closed
-        matrix, flags, dense = m.memory(c * c), m.memory(c), m.memory(of.size)
-        for one in self._contacts():
-            m.store(flags, one.k, self._share("is_closed")(one.k))
-            self._clear(dense, 0, of.size)
-            (entries,) = self._rows_of_A(one, (2,))
-            for entry, column in zip(entries, one.pushes, strict=True):
-                m.store(dense, column, entry)
-            for other in self._contacts():
-                total = self.zero
-                (entries,) = self._rows_of_A(other, (2,))
-                for entry, column in zip(entries, other.pushes, strict=True):
-                    total = m.add_product(entry, m.load(dense, column), total)
-                m.store(matrix, one.k * c + other.k, total)
-        write_negative_inverse(m, matrix, flags, self.R, c)
+        self._time()
+        if of.bounces:
+            self._return()
 
     def _is_turn(self, turn: Index, number: int) -> Truth:
         """Return whether a loop is at a number."""
@@ -684,57 +628,415 @@ class _Chain:
         at = m.number(turn)
         return m.both(m.less(m.constant(number - 0.5), at), m.less(at, m.constant(number + 0.5)))
 
-    # a panel of directions
+    def pull_impulses(self) -> None:
+        """Write the derivatives of results by impulses after the step, timed ones, and gaps."""
+        m, n, c, width = self.m, self.n, self.c, self.width
+        for memory, rows in ((self.to_gaps, 1), (self.to_closing, self.kinds)):
+            self._clear(memory, rows * c * width)
+        if not m.is_wide:
+            # what fills up the rows
+            self._clear(self.to_p, 3 * c * width)
+            self._clear(self.to_a, n * self.panel)
+        for begin, size in self._ranges():
+            for i in m.loop(begin, begin + size):
+                m.store(self.scale, i, self.h)
+        for begin, size, _ in self._blocks():
+            for i in m.loop(begin, begin + size):
+                m.store(self.scale, i, self.one)
+        # H^-1 J^T
+        pushed = m.memory(n * 3 * c)
+        self._clear(pushed, n * 3 * c)
+        for contact in self._contacts():
+            for axis, entries in enumerate(self._rows_of_A(contact, range(3))):
+                for entry, column in zip(entries, contact.pushes, strict=True):
+                    m.store(pushed, column * (3 * c) + contact.k * 3 + axis, entry)
+        substitute_outward(
+            m,
+            self.of.layout,
+            (self.given, self.of.factor),
+            (pushed, 0),
+            (pushed, 0),
+            3 * c,
+            lambda i: m.load(self.given, i + self.of.roots),
+        )
+        for i in m.loop(0, n):
+            scale = m.load(self.scale, i)
+            for row in m.loop(0, 3 * c):
+                entry = m.load(pushed, i * (3 * c) + row)
+                m.store(self.to_p, row * width + i, m.mul(scale, entry))
+                m.store(self.to_p, row * width + n + i, entry)
+        # impulses that close gaps, and what gaps timed impulses leave
+        self._multiply(
+            lambda i, k: m.load(self.R, k * c + i),
+            (self.to_p, 3 * width, 2 * width),
+            (self.to_gaps, width, 0),
+            (c, c, n),
+        )
+        self._multiply(
+            lambda i, k: m.load(self.seen, k * (3 * c) + i),
+            (self.to_gaps, width, 0),
+            (self.to_p, width, 0),
+            (3 * c, c, n),
+            more=True,
+        )
 
-    def _panels(self) -> Iterator[_Panel]:
-        """Visit all directions, some at a time; the last of a third may include some before."""
-        m, n, w = self.m, self.n, self.panel
-        if w == self.width:
-            yield _Panel(0, ((0, 2 * n, 0, 2 * n), (2 * n, 3 * n, 4 * n * n, n)))
+    def _hold(self) -> None:
+        """Let impulses that begin at different instants hold each other."""
+        m, n, c, width = self.m, self.n, self.c, self.width
+        b = self.of.problem + self.of.response.b
+        held, least = m.memory(3 * c * n), m.memory(c * n)
+        rows = (self.to_p, width, 0)
+        self._clear(self.to_moments, 2 * c * width)
+        self._multiply(
+            lambda i, k: m.load(self.P, k * (3 * c) + i),
+            rows,
+            (held, n, 0),
+            (3 * c, 3 * c, n),
+        )
+        self._multiply(
+            lambda i, k: m.load(self.P, k * c + i + 9 * c * c),
+            rows,
+            (least, n, 0),
+            (c, 3 * c, n),
+        )
+        for k in m.loop(0, c):
+            lands = m.less(self.zero, m.load(self.given, k + self.of.moments))
+            speeds = [m.load(self.given, k * 3 + (axis + b)) for axis in range(2)]
+            for x in m.loop(0, n, independent=True):
+                of_lands, longer = self._lands(), self.zero
+                for axis, speed in enumerate(speeds):
+                    found = m.choose(of_lands, m.load(held, (k * 3 + axis) * n + x), self.zero)
+                    m.store(self.to_moments, (k * 2 + axis) * width + x, found)
+                    longer = m.add_product(speed, found, longer)
+                    at = (k * 3 + axis) * width + x
+                    m.store(self.to_p, at, m.choose(of_lands, self.zero, m.load(self.to_p, at)))
+                at = k * width + x
+                m.store(self.to_closing, at, longer)
+                found = m.choose(of_lands, m.load(held, (k * 3 + 2) * n + x), self.zero)
+                m.store(self.to_gaps, at, m.add(m.load(self.to_gaps, at), found))
+                at = (k * 3 + 2) * width + x
+                found = m.choose(lands, m.load(least, k * n + x), self.zero)
+                m.store(self.to_p, at, m.choose(of_lands, found, m.load(self.to_p, at)))
+
+    def _time(self) -> None:
+        """Divide timed impulses into impulses and the shares of the step over which they last."""
+        m, n, width = self.m, self.n, self.width
+        for k in m.loop(0, self.c):
+            lasting = self._share("lasting", k)
+            impulse = [m.load(self.given, k * 3 + (axis + self.of.p)) for axis in range(3)]
+            for x in m.loop(0, n, independent=True):
+                places = [(k * 3 + axis) * width + x for axis in range(3)]
+                p = [m.load(self.to_p, place) for place in places]
+                longer = self.zero
+                for factor, value in zip(impulse, p, strict=True):
+                    longer = m.add_product(factor, value, longer)
+                old = m.load(self.to_closing, k * width + x)
+                m.store(self.to_closing, k * width + x, m.add(longer, old))
+                for place, value in zip(places, p, strict=True):
+                    m.store(self.to_p, place, m.mul(lasting, value))
+
+    def _return(self) -> None:
+        """Write the derivatives by approach, share, and r of the compression."""
+        m, n, c, width = self.m, self.n, self.c, self.width
+        returned, least = m.memory(c * width), m.memory(c * width)
+        self._clear(returned, c * width)
+        for k in m.loop(0, c):
+            parts = [self._share(name, k) for name in SHARES[4:7]]
+            of_sudden, of_share = self._weights(k)
+            for x in m.loop(0, n, independent=True):
+                longer = m.load(self.to_closing, k * width + x)
+                sudden = m.mul(of_sudden, longer)
+                m.store(self.to_closing, k * width + x, m.mul(parts[0], sudden))
+                m.store(self.to_closing, (k + c) * width + x, m.mul(of_share, longer))
+                m.store(returned, k * width + x, m.mul(parts[1], sudden))
+                at = (k * 3 + 2) * width + x
+                m.store(self.to_p, at, m.add_product(parts[2], sudden, m.load(self.to_p, at)))
+        whole = (self.to_p, width, 0)
+        self._multiply(
+            lambda i, k: m.load(self.P, k * c + i + 9 * c * c),
+            whole,
+            (least, width, 0),
+            (c, 3 * c, width),
+        )
+        for k in m.loop(0, c):
+            flag, by_approach, by_impulse = (self._share(name, k) for name in SHARES[7:])
+            for x in m.loop(0, width, independent=True):
+                place = k * width + x
+                total = m.add_product(flag, m.load(least, place), m.load(returned, place))
+                approach = m.add_product(by_approach, total, m.load(self.to_closing, place))
+                m.store(self.to_closing, place, approach)
+                m.store(returned, place, m.mul(by_impulse, total))
+        self._multiply(
+            lambda i, k: m.load(self.first_P, k * (3 * c) + i),
+            (returned, width, 0),
+            (self.to_first, width, 0),
+            (3 * c, c, width),
+        )
+
+    # a panel of results, from impulses to the start of the step
+
+    def _panels(self) -> Iterator[Index]:
+        """Visit all results, some at a time; the last panel may include some before."""
+        m, last = self.m, 2 * self.n - self.panel
+        if last <= 0:
+            yield 0
             return
-        starts = [min(k, n - w) for k in range(0, n, w)]
-        table = m.table([third * n + start for third in range(3) for start in starts])
-        to = m.table([*starts, *(n + x for x in starts), *(4 * n * n + x for x in starts)])
-        lengths = m.table([2 * n] * (2 * len(starts)) + [n] * len(starts))
-        for number in m.loop(0, 3 * len(starts)):
-            side = (0, w, m.lookup(to, number), m.lookup(lengths, number))
-            yield _Panel(m.lookup(table, number), (side,))
+        table = m.table([min(k, last) for k in range(0, 2 * self.n, self.panel)])
+        for number in m.loop(0, -(-2 * self.n // self.panel)):
+            yield m.lookup(table, number)
 
-    def go_through(self, found: Memory) -> None:
-        """Write the results, but for identities."""
-        m, c, w = self.m, self.c, self.panel
-        for panel in self._panels():
-            self._see(panel)
-            if self.of.bounces:
-                self._return(panel)
+    def go_through(self) -> None:
+        """Write the results by directions, as they are without mixing rows of blocks."""
+        m, c, w, width = self.m, self.c, self.panel, self.width
+        closes = self._sum_of_squares([self._slope(part) for part in range(4, 12)])
+        for first in self._panels():
+            if self.to_first is not None:
+                for i in m.loop(0, 3 * c):
+                    for x in m.loop(0, w, independent=True):
+                        m.store(self.to_r, i * w + x, m.load(self.to_first, i * width + first + x))
             self._multiply(
-                lambda i, k: m.load(self.P, i * (3 * c) + k), self.r, self.p, 3 * c, 3 * c, 2 * w
+                lambda i, k: m.load(self.P, k * (3 * c) + i),
+                (self.to_p, width, first),
+                (self.to_r, w, 0),
+                (3 * c, 3 * c, w),
+                more=self.of.bounces,
             )
-            if self.of.bounces:
-                self._multiply(
-                    lambda i, k: m.load(self.P, i * c + k + 9 * c * c),
-                    self.least,
-                    self.p,
-                    3 * c,
-                    c,
-                    2 * w,
-                    more=True,
+            self._weigh(first)
+            self._pull_rows()
+            self._begin(first)
+            self._pull_positions(first, closes)
+            self._pull_forces()
+            self._write_columns(first)
+
+    def _begin(self, first: Index) -> None:
+        """Write the derivatives by da, and add those by v_f, besides impulses."""
+        m, n, w, wide = self.m, self.n, self.panel, self.count * self.n
+        variables = m.table([i % n for i in range(2 * n)])
+        rows = m.table([i * wide + n for i in range(n)] + [i * wide for i in range(n)])
+        is_after = m.table([0] * n + [1] * n)
+        for x in m.loop(0, min(w, 2 * n)):
+            i = m.lookup(variables, x + first)
+            after = m.less(self.half, m.number(m.lookup(is_after, x + first)))
+            scale = m.load(self.scale, i)
+            half, place = m.mul(self.half, scale), i * w + x
+            free = m.add(m.choose(after, self.one, half), m.load(self.to_free, place))
+            m.store(self.to_free, place, free)
+            scale = m.choose(after, self.minus, m.mul(self.minus, scale))
+            row = m.lookup(rows, x + first)
+            for j in m.loop(0, n):
+                m.store(self.to_a, j * w + x, m.mul(scale, m.load(self.X, row + j)))
+
+    def _weigh(self, first: Index) -> None:
+        """Write the derivatives by velocities J v_f, then J_n dv, then J_0 dq."""
+        m, c, w, width = self.m, self.c, self.panel, self.width
+        minus_half = m.constant(-0.5)
+        for k in m.loop(0, c):
+            by_start, by_begun = self._slope(0)(k), self._slope(2)(k)
+            slopes = [
+                [m.load(self.slopes, (k + kind * c) * 4 + part) for part in (0, 2, 3)]
+                for kind in range(self.kinds)
+            ]
+            for x in m.loop(0, w, independent=True):
+                r = [m.load(self.to_r, (k * 3 + axis) * w + x) for axis in range(3)]
+                gap = m.load(self.to_gaps, k * width + first + x)
+                normal = m.add_product(self.half, gap, r[2])
+                begun = m.add_product(minus_half, gap, m.mul(by_begun, r[2]))
+                start = m.mul(by_start, r[2])
+                for kind, (s, t, u) in enumerate(slopes):
+                    closing = m.load(self.to_closing, (k + kind * c) * width + first + x)
+                    start = m.add_product(s, closing, start)
+                    begun = m.add_product(t, closing, begun)
+                    normal = m.add_product(u, closing, normal)
+                for part, value in enumerate((r[0], r[1], normal, begun, start)):
+                    m.store(self.to_seen, (k + part * c) * w + x, value)
+        for _ in m.iterate(1, self._lands):
+            for k in m.loop(0, c):
+                lasting = self._share("lasting", k)
+                for x in m.loop(0, w, independent=True):
+                    for axis in range(2):
+                        place = (k + axis * c) * w + x
+                        moment = m.load(self.to_moments, (k * 2 + axis) * width + first + x)
+                        value = m.add_product(lasting, moment, m.load(self.to_seen, place))
+                        m.store(self.to_seen, place, value)
+
+    def _pull_rows(self) -> None:
+        """Add the rows of contacts: to the derivatives by v_f, and to those by dv and dq."""
+        m, c, w = self.m, self.c, self.panel
+        contacts, _, *tables = self._touching(*ROWS[:4])
+        for j, spots, is_first in self._touched():
+            numbers = [m.lookup(contacts, spot) for spot in spots]
+            entries = [[m.load(self.given, m.lookup(t, spot)) for t in tables] for spot in spots]
+            for x in m.loop(0, w, independent=True):
+                place = j * w + x
+                free, begun, start = (
+                    self.zero if is_first else m.load(memory, place)
+                    for memory in (self.to_free, self.to_v, self.to_q)
                 )
-            self._time(panel)
-            for _ in m.iterate(1, self._lands):
-                self._hold(panel)
-            self._push(panel)
-            self._close_gaps(panel)
-            substitute_outward(
-                m,
-                self.of.layout,
-                (self.given, self.of.factor),
-                (self.pushed, 0),
-                (self.pushed, 0),
-                2 * w,
-                lambda i: m.load(self.given, i + self.of.roots),
+                for k, (*three, fourth) in zip(numbers, entries, strict=True):
+                    own = [m.load(self.to_seen, (k + part * c) * w + x) for part in range(5)]
+                    for entry, value in zip(three, own[:3], strict=True):
+                        free = m.add_product(entry, value, free)
+                    begun = m.add_product(three[2], own[3], begun)
+                    start = m.add_product(fourth, own[4], start)
+                m.store(self.to_free, place, free)
+                m.store(self.to_v, place, begun)
+                m.store(self.to_q, place, start)
+
+    def _pull_positions(self, first: Index, closes: Memory) -> None:
+        """Write the derivatives by da."""
+        m, n, c, w, width = self.m, self.n, self.c, self.panel, self.width
+
+        def add(W: Memory, right: Rows, count: int) -> None:
+            self._multiply(
+                lambda i, k: m.load(W, k * n + i),
+                right,
+                (self.to_a, w, 0),
+                (n, count, w),
+                more=True,
             )
-            self._finish(panel, found)
+
+        add(self.W, (self.to_r, w, 0), 3 * c)
+        add(self.W_gaps, (self.to_gaps, width, first), c)
+        for _ in m.iterate(1, self._lands):
+            add(self.W_moments, (self.to_moments, width, first), 2 * c)
+        if self.W_first is not None:
+            add(self.W_first, (self.to_first, width, first), 3 * c)
+        for _ in m.iterate(1, lambda: m.less(self.zero, m.load(closes, 0))):
+            contacts, places = self._touching()
+            for j, spots, _ in self._touched():
+                terms = []
+                for spot in spots:
+                    for kind in range(self.kinds):
+                        place = m.lookup(places, spot) + kind * self.of.support_count
+                        row = (m.lookup(contacts, spot) + kind * c) * width + first
+                        terms.append((m.load(self.W_closing, place), row))
+                for x in m.loop(0, w, independent=True):
+                    total = m.load(self.to_a, j * w + x)
+                    for entry, row in terms:
+                        total = m.add_product(entry, m.load(self.to_closing, row + x), total)
+                    m.store(self.to_a, j * w + x, total)
+
+    def _pull_forces(self) -> None:
+        """Write the derivatives by joint forces."""
+        m, of, w = self.m, self.of, self.panel
+        for begin, size in self._ranges():
+            for i in m.loop(begin * w, (begin + size) * w, independent=True):
+                m.store(self.to_force, i, m.mul(self.h, m.load(self.to_free, i)))
+        for begin, size, (U,) in self._blocks("U"):
+            parts = ((U, self.to_free, begin * w, w),)
+            for pair in self._pairs(size):
+                for x, totals in self._block_rows(parts, pair, size, (0, w), turned=True):
+                    for i, total in zip(pair, totals, strict=True):
+                        m.store(self.to_force, (i + begin) * w + x, total)
+        ends, rows, factor = (
+            m.table(of.layout.starts[1:]),
+            (self.to_force, 0),
+            (self.given, of.middle),
+        )
+        substitute_inward(m, of.layout, factor, rows, rows, w)
+        substitute_outward(
+            m,
+            of.layout,
+            factor,
+            rows,
+            rows,
+            w,
+            lambda i: m.load(
+                self.given,
+                (of.layout.starts[i + 1] if isinstance(i, int) else m.lookup(ends, i))
+                + (of.middle - 1),
+            ),
+        )
+
+    def _to(self, direction: Index, first: Index) -> Callable[[Index], tuple[Memory, Index]]:
+        """Return a function of results: where the derivative by a velocity or position is."""
+        if self.turned is not None:
+            return lambda x: (self.turned, direction * self.width + x)
+        return lambda x: (self.found, (first + x) * (2 * self.n) + direction)
+
+    def _write_columns(self, first: Index) -> None:
+        """Write the results of a panel by all directions."""
+        m, n, w, square = self.m, self.n, self.panel, 4 * self.n * self.n
+        for j in m.loop(0, n):
+            for x in m.loop(0, w, independent=True):
+                value = m.load(self.to_force, j * w + x)
+                if self.turned is not None:
+                    m.store(self.turned, (j + 2 * n) * self.width + x, value)
+                else:
+                    m.store(self.found, (first + x) * n + (j + square), value)
+        for begin, size, (Ma, Ca, V) in self._blocks("Ma", "Ca", "V"):
+            rows = begin * w
+            position = ((Ma, self.to_a, rows, w),)
+            velocity = ((Ca, self.to_a, rows, w), (V, self.to_free, rows, w))
+            for shift, parts, others in ((0, position, self.to_q), (n, velocity, self.to_v)):
+                for pair in self._pairs(size):
+                    to = [self._to(i + (begin + shift), first) for i in pair]
+                    for x, totals in self._block_rows(parts, pair, size, (0, w), turned=True):
+                        for i, place, total in zip(pair, to, totals, strict=True):
+                            more = m.load(others, (i + begin) * w + x)
+                            m.store(*place(x), m.add(total, more))
+        groups: dict[tuple[int, bool], list[tuple[int, int]]] = {}
+        start = 0
+        for j, rows in enumerate(self.of.related):
+            own = any(begin <= j < begin + size for begin, size in self.of.blocks)
+            groups.setdefault((len(rows), own), []).append((j, start))
+            start += len(rows)
+        table = m.table([i * w for rows in self.of.related for i in rows])
+        for (length, own), members in groups.items():
+            columns, starts = (m.table(part) for part in zip(*members, strict=True))
+            for number in m.loop(0, len(members)):
+                j, begin = m.lookup(columns, number), m.lookup(starts, number)
+                for part, terms in enumerate(self._parts(length)):
+                    self._add_column(j, first, table, [begin + t for t in terms], own or part > 0)
+
+    def _add_column(
+        self, j: Index, first: Index, table: Any, terms: Sequence[Index], adds: bool
+    ) -> None:
+        """Add some elements of a column of E by position and velocity, times forces.
+
+        Args:
+            j: Its number.
+            first: First result.
+            table: Rows of `to_force` of all elements of E.
+            terms: Numbers of the elements.
+            adds: Whether to add to what has been written, else to the other parts of a column of
+                which variables simply add.
+        """
+        m, w = self.m, self.panel
+        rows = [m.lookup(table, term) for term in terms]
+        entries = [
+            [m.load(self.E, term + part * self.of.related_count) for part in range(2)]
+            for term in terms
+        ]
+        to = [self._to(j + shift, first) for shift in (0, self.n)]
+        for x in m.loop(0, w, independent=True):
+            if adds:
+                totals = [m.load(*place(x)) for place in to]
+            else:
+                place = j * w + x
+                by_a = m.load(self.to_a, place)
+                free = m.add(m.load(self.to_free, place), m.load(self.to_v, place))
+                totals = [m.add(by_a, m.load(self.to_q, place)), m.add_product(self.h, by_a, free)]
+            for row, own in zip(rows, entries, strict=True):
+                force = m.load(self.to_force, row + x)
+                totals = [
+                    m.add_product(entry, force, total)
+                    for entry, total in zip(own, totals, strict=True)
+                ]
+            for place, total in zip(to, totals, strict=True):
+                m.store(*place(x), total)
+
+    # products
+
+    def _sum_of_squares(self, values: Sequence[Callable[[Index], Number]]) -> Memory:
+        """Return the sum over all contacts."""
+        m, found = self.m, self.m.memory(1)
+        m.store(found, 0, self.zero)
+        for k in m.loop(0, self.c):
+            for value in values:
+                x = value(k)
+                m.store(found, 0, m.add_product(x, x, m.load(found, 0)))
+        return found
 
     def _pairs(self, rows: int) -> Iterator[list[Index]]:
         """Yield the numbers of rows, two at a time."""
@@ -743,271 +1045,85 @@ class _Chain:
         if rows % 2:
             yield [rows - 1]
 
-    def _parts(self, inner: int) -> Iterator[list[Index]]:
-        """Yield the numbers of terms, `UNROLLED` at a time; a loop has all but the first ones."""
-        whole = inner // UNROLLED
+    def _parts(self, inner: int, most: int = UNROLLED) -> Iterator[list[Index]]:
+        """Yield the numbers of terms, some at a time; a loop has all but the first ones."""
+        whole = inner // most
         if whole:
-            yield list(range(UNROLLED))
+            yield list(range(most))
         for part in self.m.loop(1, whole):
-            yield [part * UNROLLED + k for k in range(UNROLLED)]
-        if inner % UNROLLED:
-            yield list(range(whole * UNROLLED, inner))
+            yield [part * most + k for k in range(most)]
+        if inner % most:
+            yield list(range(whole * most, inner))
 
     def _multiply(
         self,
         left: Callable[[Index, Index], Number],
-        right: Memory,
-        found: Memory,
-        rows: int,
-        inner: int,
-        stride: int,
+        right: Rows,
+        found: Rows,
+        sizes: tuple[int, int, int],
         *,
         more: bool = False,
     ) -> None:
-        """Write a matrix times rows of a panel, as rows of some length; with `more`, add it."""
-        m, w = self.m, self.panel
+        """Write a matrix times rows of results; with `more`, add it.
+
+        Args:
+            left: Returns an element of the matrix.
+            right: The rows.
+            found: Receives the product.
+            sizes: Rows of the product, rows that are multiplied, and their length.
+            more: Whether to add to what is there.
+        """
+        m, (rows, inner, count) = self.m, sizes
+        (source, length, first), (target, stride, begin) = right, found
         for number, terms in enumerate(self._parts(inner)):
             adds = more or number > 0
             for pair in self._pairs(rows):
                 entries = [[left(i, k) for k in terms] for i in pair]
-                for x in m.loop(0, w, independent=True):
-                    totals = [m.load(found, i * stride + x) if adds else self.zero for i in pair]
+                for x in m.loop(0, count, independent=True):
+                    places = [i * stride + begin + x for i in pair]
+                    totals = [m.load(target, at) if adds else self.zero for at in places]
                     for place, k in enumerate(terms):
-                        other = m.load(right, x + k * w)
+                        other = m.load(source, x + k * length + first)
                         totals = [
                             m.add_product(row[place], other, total)
                             for row, total in zip(entries, totals, strict=True)
                         ]
-                    for i, total in zip(pair, totals, strict=True):
-                        m.store(found, i * stride + x, total)
-
-    def _see(self, panel: _Panel) -> None:
-        """Write r, and J_n dv_f."""
-        m, w, width = self.m, self.panel, self.width
-        for contact in self._contacts():
-            entries = [
-                [m.load(self.given, contact.place(name, i)) for i in range(contact.length)]
-                for name in ROWS[:3]
-            ]
-            rows = [column * width + panel.first for column in contact.columns]
-            for x in m.loop(0, w, independent=True):
-                totals = [self.zero] * 3
-                for i, place in enumerate(rows):
-                    other = m.load(self.free, place + x)
-                    totals = [
-                        m.add_product(entries[axis][i], other, total)
-                        for axis, total in enumerate(totals)
-                    ]
-                for axis, total in enumerate(totals):
-                    row = contact.k * 3 + axis
-                    old = m.load(self.right, row * width + panel.first + x)
-                    m.store(self.r, row * w + x, m.add(total, old))
-                m.store(self.normal, contact.k * w + x, totals[2])
-
-    def _closed(self, which: int, k: Index, panel: _Panel) -> Callable[[Index], Number]:
-        """Return a function of directions: the change of approach (0) or share (1) of a contact."""
-        m, by_end = self.m, self._slope(4 * which + 7)(k)
-        first, normal = k * self.width + panel.first, k * self.panel
-
-        def at(x: Index) -> Number:
-            before = m.load(self.closing[which], first + x)
-            return m.add_product(by_end, m.load(self.normal, normal + x), before)
-
-        return at
-
-    def _return(self, panel: _Panel) -> None:
-        """Write the changes of what restitution returns, and of least impulses."""
-        m, c, w, width = self.m, self.c, self.panel, self.width
-        # rows that are written later on
-        right, normal = self.p, self.left
-        for i in m.loop(0, 3 * c):
-            for x in m.loop(0, w, independent=True):
-                differs = m.load(self.differs, i * width + panel.first + x)
-                m.store(right, i * w + x, m.add(differs, m.load(self.r, i * w + x)))
-        self._multiply(
-            lambda i, k: m.load(self.first_P, i * (3 * c) + k), right, normal, c, 3 * c, w
-        )
-        for k in m.loop(0, c):
-            flag, by_approach, by_impulse = (self._share(name)(k) for name in SHARES[7:])
-            approach = self._closed(0, k, panel)
-            for x in m.loop(0, w, independent=True):
-                place = k * w + x
-                total = m.mul(by_approach, approach(x))
-                total = m.add_product(by_impulse, m.load(normal, place), total)
-                m.store(self.returned, place, total)
-                m.store(self.least, place, m.mul(flag, total))
-
-    def _time(self, panel: _Panel) -> None:
-        """Write impulses times the shares of the step over which they last."""
-        m, w = self.m, self.panel
-        for k in m.loop(0, self.c):
-            lasting, share, sudden = (self._share(name)(k) for name in SHARES[:3])
-            half_share = m.mul(self.half, share)
-            of_share = m.add_product(self.half, sudden, self.half)
-            impulse = [m.load(self.given, k * 3 + (axis + self.of.p)) for axis in range(3)]
-            approach, time_left = (self._closed(which, k, panel) for which in range(2))
-            parts = [self._share(name)(k) for name in SHARES[4:7]] if self.of.bounces else []
-            for x in m.loop(0, w, independent=True):
-                places = [(k * 3 + axis) * (2 * w) + x for axis in range(3)]
-                p = [m.load(self.p, place) for place in places]
-                change = approach(x)
-                if parts:
-                    change = m.mul(parts[0], change)
-                    change = m.add_product(parts[1], m.load(self.returned, k * w + x), change)
-                    change = m.add_product(parts[2], p[2], change)
-                longer = m.mul(of_share, time_left(x))
-                longer = m.add_product(half_share, change, longer)
-                m.store(self.longer, k * w + x, longer)
-                for axis, place in enumerate(places):
-                    total = m.add_product(impulse[axis], longer, m.mul(lasting, p[axis]))
-                    m.store(self.p, place + w, total)
-
-    def _hold(self, panel: _Panel) -> None:
-        """Let impulses that begin at different instants hold each other."""
-        m, c, w, width = self.m, self.c, self.panel, self.width
-        b = self.of.problem + self.of.response.b
-        for k in m.loop(0, c):
-            lasting = self._share("lasting")(k)
-            speeds = [m.load(self.given, k * 3 + (axis + b)) for axis in range(2)]
-            lands = m.less(self.zero, m.load(self.given, k + self.of.moments))
-            for x in m.loop(0, w, independent=True):
-                for axis in range(2):
-                    row = k * 3 + axis
-                    at = row * width + panel.first + x
-                    free = m.sub_product(
-                        self.one, m.load(self.right, at), m.load(self.r, row * w + x)
-                    )
-                    total = m.add_product(lasting, free, m.load(self.moments, at))
-                    total = m.add_product(speeds[axis], m.load(self.longer, k * w + x), total)
-                    m.store(self.r, row * w + x, total)
-                at = k * width + panel.first + x
-                total = m.add_product(
-                    self.half, m.load(self.normal, k * w + x), m.load(self.gaps, at)
-                )
-                at = (k * 3 + 2) * width + panel.first + x
-                m.store(self.r, (k * 3 + 2) * w + x, m.add(total, m.load(self.moments, at)))
-                timed = m.load(self.p, (k * 3 + 2) * (2 * w) + x + w)
-                m.store(self.least, k * w + x, m.choose(lands, timed, self.zero))
-        held = m.memory(3 * c * w)
-        self._multiply(
-            lambda i, k: m.load(self.moments_P, i * (3 * c) + k), self.r, held, 3 * c, 3 * c, w
-        )
-        self._multiply(
-            lambda i, k: m.load(self.moments_P, i * c + k + 9 * c * c),
-            self.least,
-            held,
-            3 * c,
-            c,
-            w,
-            more=True,
-        )
-        for i in m.loop(0, 3 * c):
-            for x in m.loop(0, w, independent=True):
-                place = i * (2 * w) + x + w
-                new = m.choose(self._lands(), m.load(held, i * w + x), m.load(self.p, place))
-                m.store(self.p, place, new)
-
-    def _push(self, panel: _Panel) -> None:
-        """Write A^T dp - X da, and A^T d(timed) - X_s da."""
-        m, n, w, width = self.m, self.n, self.panel, self.width
-        for i in m.loop(0, n):
-            for k in range(2):
-                first = (i + k * n) * width + panel.first
-                for x in m.loop(0, w, independent=True):
-                    m.store(self.pushed, i * (2 * w) + x + k * w, m.load(self.moved, first + x))
-        for contact in self._contacts():
-            entries = self._rows_of_A(contact, range(3))
-            for x in m.loop(0, 2 * w, independent=True):
-                p = [m.load(self.p, (contact.k * 3 + axis) * (2 * w) + x) for axis in range(3)]
-                for i, column in enumerate(contact.pushes):
-                    place = column * (2 * w) + x
-                    total = m.load(self.pushed, place)
-                    for axis in range(3):
-                        total = m.add_product(entries[axis][i], p[axis], total)
-                    m.store(self.pushed, place, total)
-
-    def _close_gaps(self, panel: _Panel) -> None:
-        """Add the impulses that keep gaps closed to those on the mean velocity."""
-        m, c, w, width = self.m, self.c, self.panel, self.width
-        for contact in self._contacts():
-            (entries,) = self._rows_of_A(contact, (2,))
-            for x in m.loop(0, w, independent=True):
-                place = contact.k * w + x
-                total = m.load(self.gaps, contact.k * width + panel.first + x)
-                total = m.add_product(self.half, m.load(self.normal, place), total)
-                for entry, column in zip(entries, contact.pushes, strict=True):
-                    other = m.load(self.pushed, column * (2 * w) + x + w)
-                    total = m.add_product(entry, other, total)
-                m.store(self.left, place, total)
-        # r has been used
-        closing = self.r
-        self._multiply(lambda i, k: m.load(self.R, i * c + k), self.left, closing, c, c, w)
-        for contact in self._contacts():
-            (entries,) = self._rows_of_A(contact, (2,))
-            for x in m.loop(0, w, independent=True):
-                impulse = m.load(closing, contact.k * w + x)
-                for entry, column in zip(entries, contact.pushes, strict=True):
-                    place = column * (2 * w) + x + w
-                    total = m.add_product(entry, impulse, m.load(self.pushed, place))
-                    m.store(self.pushed, place, total)
-
-    def _finish(self, panel: _Panel, found: Memory) -> None:
-        """Add velocities without impulses, and write the results."""
-        m, n, w, width, pushed = self.m, self.n, self.panel, self.width, self.pushed
-
-        def ends(i: Index, x: Index) -> tuple[Number, Number]:
-            """Return dv+, and dmean without half of dv."""
-            free = m.load(self.free, i * width + panel.first + x)
-            after, mean = (m.load(pushed, i * (2 * w) + x + k * w) for k in range(2))
-            return m.add(free, after), m.add_product(self.half, free, mean)
-
-        for begin, count in self._ranges():
-            for i in m.loop(begin, begin + count):
-                for start, stop, place, stride in panel.sides:
-                    for x in m.loop(start, stop, independent=True):
-                        after, mean = ends(i, x)
-                        to = x + (place - start)
-                        m.store(found, i * stride + to, m.mul(self.h, mean))
-                        m.store(found, (i + n) * stride + to, after)
-        for begin, count, (C, Om, Op) in self._blocks("C", "Om", "Op"):
-            for i in m.loop(begin, begin + count):
-                for x in m.loop(0, w, independent=True):
-                    for k, value in enumerate(ends(i, x)):
-                        m.store(pushed, i * (2 * w) + x + k * w, value)
-            first = begin * (2 * w)
-            position = ((C, pushed, first + w, 2 * w),)
-            velocity = ((Om, pushed, first + w, 2 * w), (Op, pushed, first, 2 * w))
-            for row, parts in ((begin, position), (begin + n, velocity)):
-                for start, stop, place, stride in panel.sides:
-                    for pair in self._pairs(count):
-                        for x, totals in self._block_rows(parts, pair, count, start, stop):
-                            for i, total in zip(pair, totals, strict=True):
-                                m.store(found, (i + row) * stride + x + (place - start), total)
+                    for at, total in zip(places, totals, strict=True):
+                        m.store(target, at, total)
 
     def _block_rows(
         self,
         parts: Sequence[tuple[Index, Memory, Index, int]],
         rows: Sequence[Index],
         count: int,
-        start: Index,
-        stop: Index,
+        ends: tuple[int, int],
+        *,
+        turned: bool = False,
     ) -> Iterator[tuple[Index, list[Number]]]:
-        """Yield directions, and there some rows of blocks times rows of directions.
+        """Yield places in rows, and there some rows of blocks times rows.
 
         Args:
             parts: Place of each block among the arguments; what it multiplies: memory, place and
                 length of rows.
             rows: Numbers of the rows of the blocks.
             count: Their size.
-            start: First direction.
-            stop: The one after the last.
+            ends: The first place, and the one after the last.
+            turned: Whether to take the transpose of blocks.
         """
         m = self.m
         entries = [
-            [[m.load(self.given, i * count + (place + k)) for k in range(count)] for i in rows]
+            [
+                [
+                    m.load(
+                        self.given, i + (place + k * count) if turned else i * count + (place + k)
+                    )
+                    for k in range(count)
+                ]
+                for i in rows
+            ]
             for place, *_ in parts
         ]
-        for x in m.loop(start, stop, independent=True):
+        for x in m.loop(*ends, independent=True):
             totals = [self.zero for _ in rows]
             for own, (_, right, first, stride) in zip(entries, parts, strict=True):
                 for k in range(count):
@@ -1018,47 +1134,46 @@ class _Chain:
                     ]
             yield x, totals
 
-    # identities
+    # the end of the step
 
-    def _add_diagonal(
-        self,
-        name: str,
-        simple: Number | None,
-        found: Memory,
-        shift: int,
-        stride: int,
-        scale: Number | None = None,
-    ) -> None:
-        """Add a block diagonal matrix to a matrix, from a place on.
-
-        Args:
-            name: Name of its blocks.
-            simple: Its diagonal elements between blocks; None for none.
-            found: The matrix.
-            shift: Place of the first element of the block diagonal matrix.
-            stride: Length of rows.
-            scale: Factor of the blocks; none by default.
-        """
-        m = self.m
-        for begin, count in self._ranges() if simple is not None else ():
-            for i in m.loop(begin, begin + count):
-                place = i * stride + shift + i
-                m.store(found, place, m.add(simple, m.load(found, place)))
-        for begin, count, (block,) in self._blocks(name):
-            for i in m.loop(0, count):
-                for k in m.loop(0, count, independent=True):
-                    place = (i + begin) * stride + (begin + shift) + k
-                    entry = m.load(self.given, i * count + k + block)
-                    if scale is not None:
-                        entry = m.mul(scale, entry)
-                    m.store(found, place, m.add(entry, m.load(found, place)))
-
-    def add_identities(self, found: Memory) -> None:
-        """Add M and O_v, and what half of dv in the mean velocity changes."""
-        m, n = self.m, self.n
-        below = 2 * n * n + n
-        half_step = m.mul(self.half, self.h)
-        self._add_diagonal("M", self.one, found, 0, 2 * n)
-        self._add_diagonal("Ov", None, found, below, 2 * n)
-        self._add_diagonal("C", half_step, found, n, 2 * n, self.half)
-        self._add_diagonal("Om", None, found, below, 2 * n, self.half)
+    def finish(self) -> None:
+        """Add half of dv to mean velocities, mix the rows of blocks, and add M and O_v."""
+        m, n, found = self.m, self.n, self.found
+        square = 4 * n * n
+        if self.turned is not None:
+            for i in m.loop(0, 2 * n):
+                for start, row, count in ((0, 0, 2 * n), (square, 2 * n, n)):
+                    for terms in self._parts(count):
+                        for j in terms:
+                            value = m.load(self.turned, (j + row) * self.width + i)
+                            m.store(found, i * count + j + start, value)
+        for i in m.loop(0, n):
+            place = i * (2 * n) + n + i
+            half = m.mul(self.half, m.load(self.scale, i))
+            m.store(found, place, m.add(half, m.load(found, place)))
+        for begin, size, (C, Om, Op) in self._blocks("C", "Om", "Op"):
+            # by position and velocity, and by force
+            for shift, wide in ((0, 2 * n), (square, n)):
+                old = m.memory(2 * size * wide)
+                for i in m.loop(0, size):
+                    for j in m.loop(0, wide, independent=True):
+                        for part in range(2):
+                            value = m.load(found, (i + (begin + part * n)) * wide + shift + j)
+                            m.store(old, (i + part * size) * wide + j, value)
+                mean, after = ((old, part * size * wide, wide) for part in range(2))
+                for to, parts in ((begin, ((C, *mean),)), (begin + n, ((Om, *mean), (Op, *after)))):
+                    for pair in self._pairs(size):
+                        for x, totals in self._block_rows(parts, pair, size, (0, wide)):
+                            for i, total in zip(pair, totals, strict=True):
+                                m.store(found, (i + to) * wide + shift + x, total)
+        for begin, size in self._ranges():
+            for i in m.loop(begin, begin + size):
+                place = i * (2 * n) + i
+                m.store(found, place, m.add(self.one, m.load(found, place)))
+        for begin, size, places in self._blocks("M", "Ov"):
+            for shift, place in zip((0, 2 * n * n + n), places, strict=True):
+                for i in m.loop(0, size):
+                    for k in m.loop(0, size, independent=True):
+                        to = (i + begin) * (2 * n) + (begin + shift) + k
+                        entry = m.load(self.given, i * size + k + place)
+                        m.store(found, to, m.add(entry, m.load(found, to)))
