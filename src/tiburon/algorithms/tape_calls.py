@@ -26,25 +26,12 @@ import numpy as np
 from tiburon.errors import TraceError
 from tiburon.model import Joint, Plan, PlanBody
 from tiburon.record import record
-from tiburon.spatial import Rotation, Scalar, Transform, Translation
+from tiburon.spatial import Rotation, Scalar, Scalars, Transform, Translation
 from tiburon.trace.array import as_traced
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import current_graph, recording
 from tiburon.trace.regions import FunctionRegion
 from tiburon.trace.value import Value
-
-__all__ = [
-    "JointVector",
-    "Local",
-    "NoIndex",
-    "StepRecorder",
-    "flat",
-    "joint_code",
-    "recorder",
-    "scalars",
-    "taping",
-    "unflat",
-]
 
 MIN_CLASS_SIZE = 8
 """Smallest number of bodies with a common pattern for a class of its own."""
@@ -361,7 +348,7 @@ def _general(transform: Transform) -> Transform:
     return Transform((Translation(transform.translation), Rotation(transform.rotation)))
 
 
-def _constants(values: Sequence[Scalar]) -> tuple[float | None, ...]:
+def _constants(values: Scalars) -> tuple[float | None, ...]:
     """Return the value of each constant, None for traced values."""
     return tuple(None if isinstance(x, Value) else float(x) for x in values)
 
@@ -406,12 +393,7 @@ def flat(value: Any, leaves: list[Any], *, lift_all: bool = False) -> Any:
         parts = tuple([flat(getattr(value, name), leaves, lift_all=lift_all) for name in names])
         return ("record", kind, names, parts)
     if issubclass(kind, tuple):
-        return (
-            "named",
-            kind,
-            (),
-            tuple([flat(part, leaves, lift_all=lift_all) for part in value]),
-        )
+        return ("named", kind, (), tuple([flat(part, leaves, lift_all=lift_all) for part in value]))
     if value is not None and not isinstance(value, (int, str, type)):
         raise TraceError(
             f"a visit returns {kind.__name__}; expected scalars, and tuples, named tuples, lists "

@@ -72,8 +72,6 @@ from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.primitives.triangle import triangle_size, triangular_factor
 from tiburon.trace.regions import where_needed
 
-__all__ = ["CutLayout", "CutPart", "Joined", "cut_motion", "message_numbers"]
-
 BASE_Q = Free("base").neutral()
 """Pose of a floating base: that of its own axes."""
 

@@ -24,15 +24,7 @@ from tiburon.model import Model, Plan, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.model.plan import WORLD_BODY
 from tiburon.parallel.branches import BRANCH_NUMBERS, BranchLayout, branch_layout
-from tiburon.parallel.cut import (
-    BASE_Q,
-    CutLayout,
-    CutPart,
-    Joined,
-    Key,
-    message_numbers,
-    part_plan,
-)
+from tiburon.parallel.cut import BASE_Q, CutLayout, CutPart, Joined, Key, message_numbers, part_plan
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 

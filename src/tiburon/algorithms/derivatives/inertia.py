@@ -8,7 +8,6 @@ From H vd + C = tau at constant tau: d vd = -H^-1 Y. Y is the derivative of the 
 dynamics, with one reverse sweep per joint force.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from tiburon.algorithms.bias import bias
@@ -18,7 +17,7 @@ from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.errors import TraceError
-from tiburon.spatial import Scalar
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import pull_back
 from tiburon.trace.primitives.primitive import nodes_of
@@ -26,12 +25,8 @@ from tiburon.trace.primitives.tree import solve_tree, solve_tree_columns
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import as_value, function
 
-__all__ = ["derivatives_by_inertia", "forces_per_parameter"]
 
-
-def forces_per_parameter(
-    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]
-) -> Any:
+def forces_per_parameter(around: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     """Compute Y, one row per velocity variable, one column per inertial parameter.
 
     Args:
@@ -43,12 +38,7 @@ def forces_per_parameter(
     plan, gravity = around.plan, around.gravity
 
     @function
-    def slopes(
-        parameters: Sequence[Scalar],
-        q: Sequence[Scalar],
-        v: Sequence[Scalar],
-        vd: Sequence[Scalar],
-    ) -> list[Scalar]:
+    def slopes(parameters: Scalars, q: Scalars, v: Scalars, vd: Scalars) -> list[Scalar]:
         graph = current_graph()
         if graph is None:
             raise TraceError("inertia_derivatives: differentiates a graph, trace it first")
@@ -65,9 +55,7 @@ def forces_per_parameter(
     return as_traced(found).reshape(plan.nv, -1)
 
 
-def derivatives_by_inertia(
-    around: Setting, position: Sequence[Scalar], rate: Sequence[Scalar], tau: Sequence[Scalar]
-) -> Any:
+def derivatives_by_inertia(around: Setting, position: Scalars, rate: Scalars, tau: Scalars) -> Any:
     """Compute joint accelerations and their derivatives with respect to inertial parameters."""
     plan, gravity = around.plan, around.gravity
     C = bias(plan, position, rate, gravity, around.external)

@@ -31,20 +31,8 @@ from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.traversal import by_velocity, inward, outward, with_armature_force
 from tiburon.model import Plan, PlanBody
 from tiburon.record import record
-from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Sym3, Vec3
+from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Scalars, Sym3, Vec3
 from tiburon.spatial.vec3 import add, add_cross, cross, subtract, symmetric_vector
-
-__all__ = [
-    "Composite",
-    "ForceVectors",
-    "Rows",
-    "StateTerms",
-    "Turning",
-    "force_matrices",
-    "force_vectors",
-    "no_turning",
-    "state_terms",
-]
 
 Turning = tuple[Force, Force, Force]
 """Change of a force on a body per unit rotation about x, y, z, apart from rigid displacement."""
@@ -168,8 +156,8 @@ class StateTerms(NamedTuple):
 
 def state_terms(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     gravity: Vec3,
     external: Sequence[Force] | None = None,
     turning: Sequence[Turning] | None = None,
@@ -298,9 +286,9 @@ class ForceVectors(NamedTuple):
 
 def force_vectors(
     plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    vd: Scalars,
     terms: StateTerms,
     *,
     opposite: bool = False,
@@ -433,7 +421,7 @@ def _with_local(
     )
 
 
-def _sum_of_rows(short: Sequence[Scalar], long: Sequence[Scalar]) -> tuple[Scalar, ...]:
+def _sum_of_rows(short: Scalars, long: Scalars) -> tuple[Scalar, ...]:
     """Return the sum of two rows, the shorter one padded with zeros."""
     count = len(short)
     return (*(a + b for a, b in zip(short, long[:count], strict=True)), *long[count:])
@@ -479,7 +467,7 @@ def _units(S: Sequence[Motion]) -> list[tuple[float, ...]]:
     return [tuple(float(i == k) for i in range(len(S))) for k in range(len(S))]
 
 
-def _sum(columns: Sequence[Motion], weights: Sequence[Scalar]) -> Motion:
+def _sum(columns: Sequence[Motion], weights: Scalars) -> Motion:
     """Return the sum of columns times weights."""
     total = Motion.zero()
     for column, weight in zip(columns, weights, strict=True):

@@ -28,7 +28,7 @@ from tiburon.algorithms.traversal import each
 from tiburon.hydro.immersion import added_to
 from tiburon.model import PlanBody
 from tiburon.record import record
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars
 from tiburon.spatial.vec3 import (
     IDENTITY3,
     ZERO3,
@@ -40,8 +40,6 @@ from tiburon.spatial.vec3 import (
     transpose_vector,
 )
 from tiburon.trace.derivative import values_and_tangents
-
-__all__ = ["LocalForce", "Matrix6", "local_forces"]
 
 
 @record
@@ -80,7 +78,7 @@ class Matrix6:
         return Matrix6((*turns, *shifts))
 
 
-def _combined(forces: Sequence[Force], weights: Sequence[Scalar]) -> Force:
+def _combined(forces: Sequence[Force], weights: Scalars) -> Force:
     """Return the sum of forces times weights."""
     total = Force.zero()
     for force, weight in zip(forces, weights, strict=True):
@@ -108,7 +106,7 @@ class LocalForce:
 
 def local_forces(
     around: Setting,
-    q: Sequence[Scalar],
+    q: Scalars,
     places: Sequence[Place],
     velocities: Sequence[Motion],
     accelerations: Sequence[Motion],

@@ -18,8 +18,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["LEVEL", "OWN", "TURNED", "ContactLayout", "PointGroup", "Run", "at_point"]
-
 OWN, LEVEL, TURNED = 0, 1, 2
 """Forms of groups: one point with rows of its own; points whose axes are those of the world;
 points with axes of their own."""

@@ -30,8 +30,6 @@ from tiburon.trace.primitives.friction import FrictionGaussSeidel
 from tiburon.trace.regions import where_needed, while_loop
 from tiburon.trace.regions.lanes import lanes
 
-__all__ = ["ContactMatrix", "ContactPhases", "Solution", "contact_phases", "for_contacts"]
-
 Scalar = Any
 
 
@@ -287,9 +285,7 @@ def _moments(
         b += [share * final.b[3 * k], share * final.b[3 * k + 1], room / h]
         least.append(np.where(stays, 0.0, timed[3 * k + 2]))
     found = where_needed(
-        lands,
-        lambda: solved(b, final.mu, least, timed)[:3],
-        [timed, pushed, final.alpha],
+        lands, lambda: solved(b, final.mu, least, timed)[:3], [timed, pushed, final.alpha]
     )
     return Solution(b, final.mu, least, *found)
 

@@ -52,8 +52,6 @@ from tiburon.trace.primitives.friction import (
 )
 from tiburon.trace.primitives.primitive import Machine, Memory, Primitive, Truth, nodes_of
 
-__all__ = ["GAP_TOLERANCE", "ContactStep"]
-
 GAP_TOLERANCE = 1e-11
 """Penetration, or gap of a contact that is held closed, that a step may leave [m]."""
 
@@ -109,12 +107,7 @@ class ContactStep(Primitive):
     """
 
     def __init__(
-        self,
-        size: int,
-        groups: Sequence[PointGroup],
-        most: int,
-        *,
-        convex: bool = False,
+        self, size: int, groups: Sequence[PointGroup], most: int, *, convex: bool = False
     ) -> None:
         self.layout = ContactLayout(groups)
         super().__init__("contact_step", size, most, int(convex), *self.layout.form())

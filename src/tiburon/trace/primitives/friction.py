@@ -59,21 +59,6 @@ from tiburon.trace.primitives.primitive import (
 )
 from tiburon.trace.primitives.sparse_system import SparseSystem
 
-__all__ = [
-    "FrictionGaussSeidel",
-    "GaussSeidel",
-    "Group",
-    "Outcome",
-    "Problem",
-    "Row",
-    "Visit",
-    "absolute",
-    "difference",
-    "larger",
-    "rows_of",
-    "support_form",
-]
-
 BLOCK_REGULARIZATION = 1e-9
 """Regularization of a block, relative to its trace."""
 

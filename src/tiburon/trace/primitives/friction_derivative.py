@@ -34,8 +34,6 @@ from tiburon.trace.graph import Graph, Nodes
 from tiburon.trace.primitives.orthogonal import ApplyOrthogonal, FactorOrthogonal, factor_size
 from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number, Primitive, Truth
 
-__all__ = ["FrictionAdjoint", "FrictionResponse", "FrictionTangent"]
-
 MIN_SLIP_SHARE = 1e-6
 """Share of the largest tangential velocity without impulses below which a point does not slip."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from tiburon.trace.primitives.friction import GaussSeidel, Row, Visit
     from tiburon.trace.primitives.sparse_system import SparseSystem
 
-__all__ = ["FrictionHeld"]
-
 STIFFNESS = 1e7
 """R."""
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from tiburon.trace.primitives.friction import GaussSeidel, Row, Visit
     from tiburon.trace.primitives.sparse_system import SparseSystem
 
-__all__ = ["MOST_COLUMNS", "FrictionNewton", "Projection", "project"]
-
 MOST_COLUMNS = 120
 """Velocities up to which the method is used."""
 
