@@ -11,10 +11,10 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -124,16 +124,8 @@ class SweepStore:
         }
         group: Any = zarr.open_group(self.path, mode="w", zarr_format=3, attributes=attributes)
         for name, spec in _arrays(header).items():
-            make_array(
-                group,
-                name,
-                spec.shape,
-                spec.chunks,
-                spec.dimensions,
-                spec.attributes,
-                dtype=spec.kind,
-                fill_value=np.nan if spec.kind == "f8" else 0,
-            )
+            none = np.nan if spec.kind == "f8" else 0
+            make_array(group, name, *spec[:4], dtype=spec.kind, fill_value=none)
         if layout.columns:
             size = (len(layout.times),)
             make_array(group, "time", size, size, ("time",), {"units": "s"})
@@ -349,21 +341,14 @@ class SweepStore:
 # -- arrays ----------------------------------------------------------------------------------------
 
 
-class ArraySpec:
+class ArraySpec(NamedTuple):
     """Shape and description of an array of a sweep."""
 
-    def __init__(
-        self,
-        shape: Sequence[int],
-        chunks: Sequence[int],
-        dimensions: Sequence[str],
-        kind: str = "f8",
-        attributes: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Describe an array."""
-        self.shape, self.chunks = tuple(shape), tuple(chunks)
-        self.dimensions, self.kind = tuple(dimensions), kind
-        self.attributes = dict(attributes or {})
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dimensions: tuple[str, ...]
+    attributes: Mapping[str, Any] = {}
+    kind: str = "f8"
 
 
 def _arrays(header: SweepHeader) -> dict[str, ArraySpec]:
@@ -384,7 +369,7 @@ def _arrays(header: SweepHeader) -> dict[str, ArraySpec]:
             (count, len(layout.times), *column.width),
             (size, part, *width),
             ("case", "time", *([column.dimension] if column.width else [])),
-            attributes=attributes,
+            attributes,
         )
     for name, shape in layout.reduced.items():
         found[name] = ArraySpec(
@@ -394,19 +379,15 @@ def _arrays(header: SweepHeader) -> dict[str, ArraySpec]:
         )
     for name, values in _coordinates(design, np.arange(0)).items():
         kind = "f8" if values.dtype == np.float64 else "i8"
-        found[name] = ArraySpec((count,), (size,), ("case",), kind, {"about": "design"})
-    found["end_time"] = ArraySpec(
-        (count,),
-        (size,),
-        ("case",),
-        attributes={"units": "s", "long_name": "time of the last valid state"},
-    )
+        found[name] = ArraySpec((count,), (size,), ("case",), {"about": "design"}, kind)
+    last = {"units": "s", "long_name": "time of the last valid state"}
+    found["end_time"] = ArraySpec((count,), (size,), ("case",), last)
     flags = {
         "long_name": "how the run ended",
         "flag_values": list(range(len(SWEEP_STATUSES))),
         "flag_meanings": " ".join(SWEEP_STATUSES),
     }
-    found["status"] = ArraySpec((count,), (size,), ("case",), "i8", flags)
+    found["status"] = ArraySpec((count,), (size,), ("case",), flags, "i8")
     return found
 
 
