@@ -232,6 +232,7 @@ if TYPE_CHECKING:
     from tiburon.identification.calibrate import calibrate as calibrate
     from tiburon.identification.identify import Identification as Identification
     from tiburon.identification.identify import identify as identify
+    from tiburon.identification.joint_forces import identify_dynamics as identify_dynamics
     from tiburon.identification.measured import MeasuredRun as MeasuredRun
     from tiburon.identification.measured import load_measured as load_measured
     from tiburon.interfaces.c_library import build_library as build_library

@@ -102,6 +102,7 @@ _NAMES = {
     "hydro.panels": "PanelAddedMass panel_added_mass",
     "identification.calibrate": "calibrate",
     "identification.identify": "Identification identify",
+    "identification.joint_forces": "identify_dynamics",
     "identification.measured": "MeasuredRun load_measured",
     "interfaces.c_library": "build_library",
     "interfaces.fmu": "export_fmu",

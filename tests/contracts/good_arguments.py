@@ -449,6 +449,13 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
         "measured": lambda m: {"tip": np.array([[0.3, 0.0, 0.1]])},
         "free": lambda m: ["elbow.translation"],
     },
+    "identify_dynamics": {
+        "model": lambda m: arm(),
+        "q": lambda m: np.array(arm().neutral())[None],
+        **{name: lambda m: np.ones((1, arm().nv)) for name in ("v", "vd", "tau")},
+        "free": lambda m: ["hull.mass"],
+        "max_iterations": lambda m: 1,
+    },
     "with_parameters": {
         "model": lambda m: arm(),
         "parameters": lambda m: {"hull.mass": 5.0},

@@ -286,7 +286,10 @@ class Trajectory:
         return table_of(self)
 
     def to_csv(self, path: "str | os.PathLike[str]") -> None:
-        """Write the table of `to_pandas` as text with all digits; the second line has units."""
+        """Write the table of `to_pandas` as text with all digits; the second line has units.
+
+        ``pandas.read_csv(path, skiprows=[1])`` reads it back.
+        """
         from tiburon.results.dataset import write_csv
 
         write_csv(self, Path(path))
