@@ -1,11 +1,13 @@
 """Boxes on boxes, capsules on boxes, ellipsoids, spheres at cylinders: known contacts."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from tests.contact.geometry.cases import random_pair, random_shape, rotation, tuples
 from tests.tolerances import assert_close
-from tiburon.contact.geometry.box_box import box_box
+from tiburon.contact.geometry.box_box import FACE_PREFERENCE, box_box
 from tiburon.contact.geometry.capsule_box import capsule_box
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, Placed
 from tiburon.contact.geometry.ellipsoid_ellipsoid import ellipsoid_ellipsoid
@@ -278,3 +280,54 @@ def test_nearly_aligned_boxes_of_equal_size_lose_no_corner(size):
         points = np.array([c.point for c in found if c.gap < NO_CONTACT])
         area = enclosed_area(((points - place) @ base)[:, :2])
         assert abs(area - 0.01) < 0.01 * (1e-6 + 10 * size)
+
+
+def segment_distance(a, u, b, v):
+    """Return the distance of segments a + s u and b + t v, s and t from 0 to 1 (Ericson 2005)."""
+    A, e, c, f, w = u @ u, v @ v, u @ v, v @ (a - b), u @ (a - b)
+    s = np.clip((c * f - w * e) / max(A * e - c * c, 1e-300), 0.0, 1.0)
+    t = (c * s + f) / e
+    if not 0.0 <= t <= 1.0:
+        t = np.clip(t, 0.0, 1.0)
+        s = np.clip((c * t - w) / A, 0.0, 1.0)
+    return np.linalg.norm(a + s * u - b - t * v)
+
+
+def test_gaps_of_boxes_that_are_apart_are_their_distance():
+    """Random boxes, every third pair with parallel edges; all edges, and corners over faces."""
+    rng = np.random.default_rng(14)
+    signs = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
+    pairs = itertools.combinations(range(8), 2)
+    ends = [(i, j) for i, j in pairs if np.sum(signs[i] != signs[j]) == 1]
+    compared, found = 0, []
+    for number in range(150):
+        boxes = list(random_pair(rng, "box-box"))
+        if number % 3 == 0:
+            boxes[0] = boxes[0]._replace(rotation=boxes[1].rotation)
+        contacts = box_box(*boxes)
+        corners = [
+            signs * box.size @ np.transpose(box.rotation) + np.array(box.position) for box in boxes
+        ]
+        distance = np.inf
+        for one, two in (boxes, boxes[::-1]):
+            local = (corners[boxes.index(two)] - one.position) @ np.array(one.rotation)
+            beyond = np.abs(local) - 0.5 * np.array(one.size)
+            distance = min(distance, np.linalg.norm(np.maximum(beyond, 0.0), axis=1).min())
+        for (i, j), (k, m) in itertools.product(ends, ends):
+            a, b = corners
+            distance = min(distance, segment_distance(a[i], a[j] - a[i], b[k], b[m] - b[k]))
+        nearest = min(contacts, key=lambda contact: contact.gap)
+        if nearest.gap < FACE_PREFERENCE * min(*boxes[0].size, *boxes[1].size):
+            continue
+        assert_close(nearest.gap, distance, 1e-9)
+        # the closest points are on the boxes
+        for box, side in zip(boxes, (-0.5, 0.5), strict=True):
+            point = np.array(nearest.point) + side * nearest.gap * np.array(nearest.normal)
+            local = np.abs((point - box.position) @ np.array(box.rotation))
+            assert np.max(local - 0.5 * np.array(box.size)) < 1e-6
+        compared += 1
+        found.append(len(existing(contacts)))
+    assert compared > 100
+    # faces and closest points
+    assert 1 in found
+    assert max(found) > 1

@@ -9,7 +9,7 @@ from tests.tolerances import assert_close
 from tiburon.contact.geometry.box_box import FACE_PREFERENCE
 from tiburon.contact.geometry.pairs import pair
 
-NAMES = [name for name in ALL_NAMES if "field" not in name and name != "box-box"]
+NAMES = [name for name in ALL_NAMES if "field" not in name]
 
 pytestmark = pytest.mark.slow
 

@@ -5,13 +5,19 @@ largest separation gives the normal; for overlapping boxes this is the smallest 
 face normal, the face of the other box that faces it is clipped to it; every corner of the clipped
 polygon is a contact, at most eight. If it is a cross product, the two edges cross at one contact.
 
-Gaps of separated boxes are measured along that axis: lower bounds of the distance, with the right
-sign. Corners of either box keep their exact rate of the gap; corners where clipping cuts an edge
+Gaps of separated boxes are measured along that axis, a lower bound of their distance: it is the
+distance where the smallest gap of a face equals the separation, and where the edges cross at
+points of both. Elsewhere the boxes have one contact, of their closest points, one of which is a
+corner. Boxes that are apart by less than `FACE_PREFERENCE` keep contacts of faces that are farther
+by no more than that.
+
+Corners of either box keep their exact rate of the gap; corners where clipping cuts an edge
 slide over both boxes, so that theirs is exact where the faces are parallel.
 """
 
 from typing import NamedTuple
 
+from tiburon.contact.geometry.box_plane import box_corners
 from tiburon.contact.geometry.contact_geometry import (
     NO_CONTACT,
     ZERO33,
@@ -21,6 +27,7 @@ from tiburon.contact.geometry.contact_geometry import (
     exchanged,
     face_contact,
 )
+from tiburon.contact.geometry.sphere_box import point_box
 from tiburon.contact.geometry.vectors import (
     maximum,
     minimum,
@@ -31,6 +38,7 @@ from tiburon.contact.geometry.vectors import (
     sign,
 )
 from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, add, cross, dot, negate, scale, subtract
+from tiburon.trace.regions import function, where_needed
 from tiburon.trace.value import where
 
 __all__ = ["box_box", "box_separation", "facing_face"]
@@ -45,6 +53,9 @@ separated boxes have no corner below a face of the other."""
 
 FIRST_PREFERENCE = 1e-6
 """The same for faces of the second box against faces of the first."""
+
+DISTANCE_ROUNDING = 1e-9
+"""Difference of distances that is rounding, as a fraction of the smallest edge."""
 
 MARGIN = 1e-6
 """Fraction by which corners may be beyond a face: boxes of equal size that are nearly aligned, as
@@ -68,9 +79,9 @@ class _Face(NamedTuple):
 
 
 def box_box(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
-    """Return the contacts of the clipped face, or one contact of crossing edges; eight slots.
+    """Return the contacts of the clipped face, or one of crossing edges or closest points.
 
-    Unused slots have the gap `NO_CONTACT`.
+    Eight slots; unused slots have the gap `NO_CONTACT`.
     """
     half1, half2 = (tuple(0.5 * edge for edge in box.size) for box in (first, second))
     (best1, of_first), (best2, of_second), (edges, contact) = _separations(first, second)
@@ -95,7 +106,49 @@ def box_box(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
         one = one._replace(gap=where(exists, one.gap, NO_CONTACT))
         other = contact if number == 0 else contact._replace(gap=NO_CONTACT)
         found.append(select(crossing, other, one))
-    return tuple(found)
+    separation = maximum(edges, maximum(best1, best2))
+    smallest_gap = found[0].gap
+    for one in found[1:]:
+        smallest_gap = minimum(smallest_gap, one.gap)
+    room = where(separation > FACE_PREFERENCE * smallest, DISTANCE_ROUNDING, FACE_PREFERENCE)
+    room = room * smallest
+    doubtful = (separation > 0.0) & (crossing | (abs(smallest_gap - separation) > room))
+    closest = where_needed(doubtful, lambda: _closest(first, second, edges, contact), contact)
+    alone = doubtful & (crossing | (abs(smallest_gap - closest.gap) > room))
+    found = [one._replace(gap=where(alone, NO_CONTACT, one.gap)) for one in found]
+    return (select(alone, closest, found[0]), *found[1:])
+
+
+def _closest(
+    first: Placed, second: Placed, edges: Scalar, crossing: ContactGeometry
+) -> ContactGeometry:
+    """Return the contact of the closest points of two boxes that are apart.
+
+    Args:
+        first: The first box.
+        second: The second box.
+        edges: Largest separation along cross products of edges [m].
+        crossing: Contact of the two lines through these edges; it counts if it is on the edges.
+    """
+    contact_of = function(point_box)
+    best = contact_of(box_corners(first)[0], 0.0, second)
+    for corner in box_corners(first)[1:]:
+        one = contact_of(corner, 0.0, second)
+        best = select(one.gap < best.gap, one, best)
+    for corner in box_corners(second):
+        one = exchanged(contact_of(corner, 0.0, first))
+        best = select(one.gap < best.gap, one, best)
+    half = scale(crossing.normal, 0.5 * edges)
+    on_edges: Scalar = edges > 0.0
+    for box, point in (
+        (first, subtract(crossing.point, half)),
+        (second, add(crossing.point, half)),
+    ):
+        arm = subtract(point, box.position)
+        for k, size in enumerate(box.size):
+            on_edges = on_edges & (abs(dot(axis(box, k), arm)) <= 0.5 * size * (1.0 + MARGIN))
+    found: ContactGeometry = select(on_edges & (edges < best.gap), crossing, best)
+    return found
 
 
 def box_separation(first: Placed, second: Placed) -> tuple[Scalar, Vec3]:
