@@ -123,7 +123,7 @@ class ContactElement(Element):
             now: Values of the step, point by point in the order of `peak_names`.
         """
         before = z[self.own_states.stop :]
-        # one comparison: forces that are not numbers end a run elsewhere
+        # one comparison: non-finite forces end a run elsewhere
         return tuple(np.where(a < b, b, a) for a, b in zip(before, now, strict=True))
 
     def discrete_state_names(self, model: Model) -> tuple[str, ...]:

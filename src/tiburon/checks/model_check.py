@@ -16,7 +16,7 @@ stops within a step is of order 1 throughout, and its bound stays larger.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,13 +80,7 @@ class Finding:
 
     def as_data(self) -> dict[str, Any]:
         """Return the finding as plain data."""
-        return {
-            "name": self.name,
-            "verdict": self.verdict,
-            "text": self.text,
-            "measured": self.measured,
-            "bound": self.bound,
-        }
+        return asdict(self)
 
 
 def judged(name: str, measured: float, bound: float, text: str) -> Finding:

@@ -63,7 +63,7 @@ def _candidates(model: "Model", robot: str) -> list[dict[str, Any]]:
     try:
         found = candidates_of(model, world)
     except ModelError:
-        # meshes and prescribed motions touch nothing; a run says so
+        # meshes and prescribed motions touch nothing; a run reports it
         return []
     return [
         {

@@ -108,7 +108,7 @@ class LoadSharingControl(RunTimeFields):
 
     Its discrete states are the shared forces, joint forces and contacts of its last sample, and
     the status of the solver. Where no solution exists, contact forces of the last sample are kept,
-    joint forces follow from them within their limits, and the status says so.
+    joint forces follow from them within their limits, and the status reports it.
 
     Example:
         ``LoadSharingControl(LoadSharing.of(dog, friction=0.5), GaitPath.trot(dog), max_step=20.0)``

@@ -149,7 +149,7 @@ def lqr(
     back = np.linalg.pinv(N)
     Ar, Br, Qr = back @ A @ N, back @ B, N.T @ weights[0] @ N
     with np.errstate(over="ignore", invalid="ignore"):
-        # weights beyond all measure are refused below
+        # weights that overflow are refused below
         S = (_discrete if step else _continuous)(Ar, Br, Qr, weights[1])
     M = weights[1] + Br.T @ S @ Br if step else weights[1]
     K = np.linalg.solve(M, Br.T @ S @ Ar if step else Br.T @ S)

@@ -30,7 +30,7 @@ MOTORS = {
 
 
 class Swing(NamedTuple):
-    """A run of the linkage and what its frame feels."""
+    """A run of the linkage and the reactions on its frame."""
 
     run: "Trajectory"
     forces: Array

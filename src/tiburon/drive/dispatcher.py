@@ -475,7 +475,7 @@ class Dispatcher:
 
     def _edit(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         self.drive.edit(_table(message))
-        return {"parameters": {knob.name: knob.value for knob in self.drive.tunable_parameters()}}
+        return {"parameters": {item.name: item.value for item in self.drive.tunable_parameters()}}
 
     def _save(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         path = self._free_path("toml")

@@ -151,10 +151,10 @@ class Recording:
         self._writer.flush()
         row, model = self._last, self.system.model
         q, v, x = np.split(row.state, [model.nq, model.nq + model.nv])
-        said = message or f"recording stopped at {row.time:.6g} s"
+        text = message or f"recording stopped at {row.time:.6g} s"
         if self.missed:
-            said += f"; {self.missed} rows were missed"
-        outcome = Outcome(status, row.time, said, q, v, x)
+            text += f"; {self.missed} rows were missed"
+        outcome = Outcome(status, row.time, text, q, v, x)
         return self._recorder.finish([outcome], [], self._checkpoint())
 
     def _checkpoint(self) -> Checkpoint:

@@ -82,7 +82,7 @@ def pause(memory: TickMemory, advance: Callable[[], bool], moved: bool, wanted: 
         memory: The shared memory.
         advance: As of `run_ticks`.
         moved: Whether the state was edited, so that a row shows it.
-        wanted: Number of single steps that were asked for so far.
+        wanted: Number of single steps requested so far.
     """
     words = memory.words
     if moved:

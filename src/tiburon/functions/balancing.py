@@ -163,7 +163,7 @@ def _support_forces(
     order = [3, 4, 5, 0, 1, 2]
     for i, (kind, place) in enumerate(known.values()):
         if kind == "joint":
-            # the frame feels the opposite of what the body gets
+            # the reaction on the frame is opposite to the force on the body
             G[i], g[i] = -rows[place].T[order], -constant[place][order]
         else:
             own = unit[:, 6] == place

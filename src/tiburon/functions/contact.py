@@ -608,7 +608,7 @@ class _Collision(NamedTuple):
         return {name: np.array(x) for name, x in zip(_COLLISION, found, strict=True)}
 
     def unsolved(self, q: ArrayLike, v: ArrayLike, given: Array) -> dict[str, Array]:
-        """Return what is known before: no impulses, and a residual that says so."""
+        """Return results without impulses, with an infinite residual."""
         moved, geometry = self.placed
         gap = contacts_among(moved, self.candidates, q, time=self.time, geometry=geometry).gap
         leads = (gap.shape[:-1], np.shape(v)[:-1], self.numbers.shape[:-1], lead_of(self.varied))

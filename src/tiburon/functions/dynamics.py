@@ -219,7 +219,7 @@ def floating_base_inverse_dynamics(
     ("q",),
     parameters=(INERTIA,),
     trees_only=True,
-    instead="apparent_inertia for what is felt with loops closed",
+    instead="apparent_inertia for that of links with loops closed",
 )
 def _mass_matrix(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.crba import mass_elements

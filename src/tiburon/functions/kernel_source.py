@@ -147,7 +147,7 @@ def _arrived(modules: Sequence[str], *parts: Any) -> LibrarySource:
 def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[str, Any]:
     """Return the run-time parameters of model and world that are structurally not zero, by name.
 
-    Those of water are always among them, where there is water: its structure says nothing of them.
+    In water, those of the water are always among them: its structure does not include them.
     So is the geometry of robots that take it at run time.
     """
     values = {INERTIA: model.plan.parameters, GRAVITY: gravity_parameters(world)}

@@ -1,6 +1,6 @@
 """The way of a call: from a public function to its kernel.
 
-Each public function is declared once, as a `LibraryFunction`: its input arrays, the algorithm that
+Each public function is declared once (`library_function`): its input arrays, the algorithm that
 computes one case, and what it returns. `front_door` joins the declaration with the signature that
 users see. A call takes one of three ways:
 

@@ -782,7 +782,7 @@ class LoadSharing:
     def redundancy(self) -> int:
         """Degree of actuation redundancy with all contacts: unknowns less equations (4.14).
 
-        Components that no joint can feel, such as forces across the plane of a planar robot, do not
+        Components that load no joint, such as forces across the plane of a planar robot, do not
         count; constraints of loops that depend on each other do.
         """
         return self.layout.redundancy - unfelt_count(self.model, self.layout)
@@ -845,7 +845,7 @@ class LoadSharing:
                 shown(max_step),
                 advice="forces could not follow the motion",
             )
-        # arrays that their caller cannot change; the calls of a helper would be felt here
+        # arrays that their caller cannot change; inline, since calls of a helper would take long
         kind = np.ndarray
         motion = (
             q.copy() if type(q) is kind else q,
@@ -1250,10 +1250,10 @@ class LoadSharing:
         if not self.limits.relax and len(b1):
             given = ((q, v, vd, touching), changes, conditions)
             nearest, shortfall = self._nearest_motion(*given, 0.0)
-            told = self._nearest_motion(*given, RESERVE)[1]
-            told = shortfall if told is None else told
-            if told is not None:
-                remedy = [f"or {_changed_text(self.equation_names, -told)}"]
+            reported = self._nearest_motion(*given, RESERVE)[1]
+            reported = shortfall if reported is None else reported
+            if reported is not None:
+                remedy = [f"or {_changed_text(self.equation_names, -reported)}"]
         if found is None or not found.holds:
             first = "infeasible, though not beyond pyramids of 16 sides around friction cones"
             sentence = "; ".join([first, *remedy])
@@ -1672,7 +1672,7 @@ class LoadProblem(NamedTuple):
     def redundancy(self) -> int:
         """Unknowns less equations: the same in all formulations (4.14), (4.26), (4.28).
 
-        Unlike `LoadSharing.redundancy` it counts forces of contacts that no joint can feel.
+        Unlike `LoadSharing.redundancy` it counts forces of contacts that load no joint.
         """
         return len(self.names) - len(self.equation_names)
 

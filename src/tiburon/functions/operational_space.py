@@ -132,7 +132,7 @@ def operational_space_inertia(
     part: str = "both",
     **surroundings: Unpack[WorldCall],
 ) -> Array:
-    """Compute the inertia one feels in moving frames from rest: (J M^-1 J^T)^-1.
+    """Compute the apparent inertia of frames at rest: (J M^-1 J^T)^-1.
 
     The inverse is taken of the factors, not of the product, so that its digits depend on the
     Jacobian's condition and not on its square.
@@ -198,7 +198,7 @@ def apparent_inverse_inertia(
 
 @record(eq=False)
 class ApparentInertia:
-    """What one feels in pulling at frames of a robot, one position or a batch."""
+    """Apparent inertia at frames of a robot, for one position or a batch."""
 
     inverse: Array
     """Acceleration of all frames per force on them, [alpha; a] per [n; f] at their origins, world
@@ -219,7 +219,7 @@ class ApparentInertia:
 def apparent_inertia(
     model: Model, q: ArrayLike, frames: str | Sequence[str], **surroundings: Unpack[WorldCall]
 ) -> ApparentInertia:
-    """Compute what one feels in pulling at links of a robot from rest, its loops closed.
+    """Compute the apparent inertia at links of a robot at rest, with loops closed.
 
     Off-diagonal blocks are the acceleration of one frame per force on another. Robots may stand
     on the ground or float, with loops or without. One position or a batch.

@@ -433,7 +433,7 @@ def _plainly_right(tensor: Array) -> Any:
 
 
 def _armatures(model: Model, given: Mapping[Parameter, Array]) -> dict[int, list[Any]]:
-    """Return armatures by the first velocity variable of the joint that feels them."""
+    """Return armatures by the first velocity variable of the joint on which they act."""
     values: dict[str, list[Any]] = {}
     for item, array in given.items():
         low = np.argwhere(array < 0.0)
@@ -451,7 +451,7 @@ def _armatures(model: Model, given: Mapping[Parameter, Array]) -> dict[int, list
 
 
 def felt_armatures(model: Model, given: Mapping[str, Sequence[Any]]) -> dict[int, list[Any]]:
-    """Return armatures by the first velocity variable of the joint that feels them.
+    """Return armatures by the first velocity variable of the joint on which they act.
 
     Args:
         model: The robot.

@@ -447,7 +447,7 @@ class AdaptiveRun(RunCases):
             self._start_events(self._instants)
 
     def jump(self) -> None:
-        """Tell that commands have jumped: steps start again, as long as before."""
+        """Start steps again after a jump of commands, with the same length."""
         self._start = max(self._start, 2.0) if self._start != 1.0 else 1.0
 
     def sample(self) -> None:

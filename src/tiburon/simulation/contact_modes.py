@@ -41,7 +41,7 @@ def contact_modes(
     sliding = np.maximum(sliding, normal_speed)
     impulse = np.maximum(_largest(p), MIN_DIVISOR)
 
-    def told(
+    def mode_and_margin(
         p: list[Scalar],
         u: list[Scalar],
         least: Scalar,
@@ -83,7 +83,7 @@ def contact_modes(
         )
         for k, end in enumerate(problem.ends)
     ]
-    found = for_contacts(told, given)
+    found = for_contacts(mode_and_margin, given)
     return [mode for mode, _ in found], [margin for _, margin in found]
 
 

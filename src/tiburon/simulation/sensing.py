@@ -136,7 +136,7 @@ class Sensor:
         return np.asarray(getattr(self, kind), dtype=np.float64)
 
     def check_system(self, system: System) -> None:
-        """Raise an error if it does not fit the system: by default it does where `check` says so.
+        """Raise an error if it does not fit the system; by default `check` decides.
 
         Args:
             system: The robot in its world, with its elements.

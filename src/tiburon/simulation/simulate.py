@@ -585,10 +585,10 @@ def _start(
     try:
         batch = np.broadcast_shapes(*shapes.values()) if any(shapes.values()) else ()
     except ValueError:
-        said = {name: shape for name, shape in shapes.items() if name not in numbers}
+        given = {name: shape for name, shape in shapes.items() if name not in numbers}
         if varied is not None:
-            said |= {f"parameters[{key!r}]": array.shape for key, array in varied.named.items()}
-        listed = ", ".join(f"{name} {shape}" for name, shape in said.items())
+            given |= {f"parameters[{key!r}]": array.shape for key, array in varied.named.items()}
+        listed = ", ".join(f"{name} {shape}" for name, shape in given.items())
         raise ShapeError(
             "start",
             "leading dimensions that broadcast",

@@ -141,7 +141,7 @@ TABLES = "tables"
 
 
 PARTITION = "partition"
-"""Name of the kernel parameter that says which parts a process computes, and where messages go;
+"""Name of the kernel parameter with the parts that a process computes, and addresses of messages;
 users cannot set it."""
 
 RUN_TIME = (ELEMENTS, CONTROL, TABLES, PARTITION)
@@ -738,7 +738,7 @@ class System:
         """Return the forces that move prescribed joints along their paths [N or N m], nv scalars.
 
         They act beside the forces of elements and commands; zero at all other joints. Rigid
-        contacts push with their mean forces over the step before.
+        contacts act with their mean forces over the previous step.
         """
         q, v, x = self._parts(q, w)
         here, driving, _ = self._acting(q, v, x, u, time, p)
@@ -818,7 +818,7 @@ class System:
             prescribed, before = self.prescribed(time, p), q
             q, w = self.onto_paths(q, w, prescribed)
             if self.ends_in_contact:
-                # unsolved contacts are no numbers, which paths must not hide
+                # unsolved contacts are non-finite, which paths must not hide
                 q = tuple(
                     np.where(old <= MAX_GAP, x, old) for x, old in zip(q, before, strict=True)
                 )
@@ -1066,7 +1066,7 @@ class System:
         # the outcome reports smaller misses at the end of the run
         solved = found.residual <= np.maximum(p[at_p][-1], MAX_CONTACT_RESIDUAL)
         solved = solved & (found.pressed.left <= MAX_CLOSING * found.pressed.approach)
-        # gaps of points beyond the grid of the ground are not numbers, which comparisons hide
+        # gaps of points beyond the grid of the ground are NaN, which comparisons hide
         over = sum((point.geometry.gap for point in posed.points), 0.0) < MAX_GAP
         q_end = tuple(require(solved & over, x, UNSOLVED_CONTACT) for x in q_end)
         held = (*u[: self.discrete.start], *z[: at_z.start], *states, *z[at_z.stop :])

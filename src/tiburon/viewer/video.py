@@ -89,7 +89,7 @@ def _write(page: str, times: list[float], path: Path, fps: float, size: tuple[in
                 for frame in _frames(page, times, size, Path(folder)):
                     encoder.stdin.write(frame)  # type: ignore[union-attr]
             except BrokenPipeError:
-                pass  # the encoder ended: its message says why
+                pass  # the encoder ended: its message has the reason
             except BaseException:
                 encoder.kill()
                 raise

@@ -31,7 +31,7 @@ SMALLEST_ERROR = 1e-6
 """Smallest error that counts in the choice of a step: errors below are rounding."""
 
 LARGEST_ERROR = 1e9
-"""Errors above, and those of steps that left all numbers, count as this."""
+"""Errors above, and those of steps with non-finite results, count as this."""
 
 LARGEST_TURN = 3.0
 """Turns in one step count as an error that reaches 1 here [rad]: coordinates end at 2 pi."""
@@ -219,7 +219,7 @@ def _advanced(
     def attempt(going: _Going) -> _Going:
         at = going.state
         left = stop - at.time
-        # no crumb is left before the stop
+        # no short rest is left before the stop
         cut = at.h * 1.01 >= left
         h = select(cut, left, at.h)
         chart = Chart(manifold, acceleration, at.q)
@@ -283,7 +283,7 @@ def _judged(
 ) -> _Going:
     """Accept or refuse a step, and choose the next."""
     at = going.state
-    # NaN compares as false: a step that left all numbers is refused
+    # NaN compares as false: a step with non-finite results is refused
     known = error < LARGEST_ERROR
     error = select(known, np.maximum(error, SMALLEST_ERROR), LARGEST_ERROR)
     good = error <= 1.0

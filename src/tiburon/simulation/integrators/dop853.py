@@ -326,7 +326,7 @@ class Dop853(Pair):
         return (*hermite(change, rates[0], known[KEPT[-1]], h), *bends)
 
     def error(self, squares: Scalars, h: Scalar) -> Scalar:
-        """Return the estimate of order 5, made smaller where that of order 3 says it may be.
+        """Return the estimate of order 5, reduced where that of order 3 allows it.
 
         e5^2 / sqrt(e5^2 + e3^2 / 100): it falls with the eighth power of the step (sec. II.10).
         """

@@ -88,7 +88,7 @@ def solve_kept(
 def keep_inertia(method: Method, steps: int) -> Method:
     """Return a method whose steps share the mass matrix and the bias force.
 
-    Its `start` and `advance` want `KeptRates` for the acceleration; a single `step` keeps nothing.
+    Its `start` and `advance` take `KeptRates` as the acceleration; a single `step` keeps nothing.
 
     Args:
         method: A one-step method.

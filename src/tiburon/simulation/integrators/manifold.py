@@ -245,7 +245,7 @@ class GuidedManifold(Manifold):
         self._guide = function(guide)
 
     def guide(self, q: Scalars, w: Scalars) -> Any:
-        """Return what a state determines; computed once, however often it is asked for."""
+        """Return what a state determines; computed once."""
         return self._guide(tuple(q), tuple(w))
 
     def rate(self, q: Scalars, v: Scalars) -> Steps:
@@ -272,7 +272,7 @@ def changes_along(found: Scalars, leaves: Scalars, direction: Scalars) -> Scalar
 
 
 def _fails_to_commute(joint: Joint, count: int) -> bool:
-    """Tell whether brackets of a joint's steps differ from zero, by two that have no zeros."""
+    """Return whether brackets of a joint's steps differ from zero, by two that have no zeros."""
     a = tuple(1.0 + place for place in range(count))
     b = tuple(1.0 / x for x in a)
     return any(joint.bracket(a, b))

@@ -139,5 +139,5 @@ def _solver(changes: RateChanges, positions: int, scale: Scalar) -> Callable[[Sc
 
 
 def _is_zero(value: Scalar) -> bool:
-    """Tell whether a number is zero in every state: traced values are not."""
+    """Return whether a number is zero in every state: traced values are not."""
     return isinstance(value, float) and value == 0.0
