@@ -23,7 +23,7 @@ class BoxShape:
     """Edge lengths along x, y, z [m]."""
 
     def __post_init__(self) -> None:
-        convert(self, _positive3, "box", "size")
+        object.__setattr__(self, "size", _positive3(self.size, "box", "size"))
 
 
 @record
@@ -38,7 +38,7 @@ class SphereShape:
     """Radius [m]."""
 
     def __post_init__(self) -> None:
-        convert(self, _positive, "sphere", "radius")
+        object.__setattr__(self, "radius", _positive(self.radius, "sphere", "radius"))
 
 
 @record
@@ -56,7 +56,8 @@ class CylinderShape:
     """Length along z [m]."""
 
     def __post_init__(self) -> None:
-        convert(self, _positive, "cylinder", "radius", "length")
+        object.__setattr__(self, "radius", _positive(self.radius, "cylinder", "radius"))
+        object.__setattr__(self, "length", _positive(self.length, "cylinder", "length"))
 
 
 @record
@@ -70,8 +71,9 @@ class CapsuleShape:
     """Length of the cylinder between the centers of the hemispheres [m]."""
 
     def __post_init__(self) -> None:
-        convert(self, _positive, "capsule", "radius")
-        convert(self, number, "capsule", "length", least=0.0)
+        object.__setattr__(self, "radius", _positive(self.radius, "capsule", "radius"))
+        length = number(self.length, "capsule", "length", least=0.0)
+        object.__setattr__(self, "length", length)
 
 
 @record

@@ -25,6 +25,10 @@ PerDof: TypeAlias = float | tuple[float, ...]
 """One value for all degrees of freedom of a joint, or one each."""
 
 
+_LEAST = (("lower", -math.inf), ("upper", -math.inf), ("velocity", 0.0), ("force", 0.0))
+"""Smallest limits allowed."""
+
+
 @record
 class JointLimits:
     """Limits of a joint; immutable, compares by value.
@@ -50,8 +54,11 @@ class JointLimits:
     """Largest joint force in either direction [N m or N]."""
 
     def __post_init__(self) -> None:
-        convert(self, per_dof, "joint limits", "lower", "upper", infinite=True)
-        convert(self, per_dof, "joint limits", "velocity", "force", least=0.0, infinite=True)
+        # not by `convert`: files of large robots have one for each joint
+        for quantity, least in _LEAST:
+            given = getattr(self, quantity)
+            value = per_dof(given, "joint limits", quantity, least=least, infinite=True)
+            object.__setattr__(self, quantity, value)
         for low, high in zip(*self._pairs(), strict=True):
             if not low <= high:
                 raise ModelError(
