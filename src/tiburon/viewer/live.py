@@ -485,24 +485,10 @@ def lathe(outline: Array) -> Mesh:
         outline: Radius and height of its points [m], from bottom to top with the outside on the
             right, shape (n, 2).
     """
-    angle = np.arange(CIRCLE_SEGMENTS) * (2.0 * np.pi / CIRCLE_SEGMENTS)
-    ring = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    points = np.concatenate(
-        [
-            np.column_stack([across * ring, np.full(CIRCLE_SEGMENTS, height)])
-            for across, height in outline.tolist()
-        ]
-    )
-    here = np.arange(CIRCLE_SEGMENTS)
-    after = (here + 1) % CIRCLE_SEGMENTS
-    triangles = []
-    for k in range(len(outline) - 1):
-        low, high = k * CIRCLE_SEGMENTS, (k + 1) * CIRCLE_SEGMENTS
-        if outline[k, 0] > 0.0:
-            triangles.append(np.stack([low + here, low + after, high + after], axis=-1))
-        if outline[k + 1, 0] > 0.0:
-            triangles.append(np.stack([low + here, high + after, high + here], axis=-1))
-    return _mesh(points, np.concatenate(triangles))
+    from trimesh.creation import revolve
+
+    found = revolve(outline, sections=CIRCLE_SEGMENTS)
+    return _mesh(found.vertices, found.faces)
 
 
 def cylinder(radius: float, length: float) -> Mesh:
