@@ -15,7 +15,7 @@ from benchmarks.timing import measure
 SIZE = 4096
 JAX_BATCH, JAX_ONE = 0.87, 15e-6
 TORCH_BATCH, TORCH_ONE = 0.8, 60e-6
-CASADI_ONE = 1.0 / 1.5
+CASADI_ONE = 0.67
 FMU_STEP, FMU_STEPS = 0.5, 1000
 
 
