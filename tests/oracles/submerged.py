@@ -6,12 +6,16 @@ the center of buoyancy; drag point by point. The acceleration of the water is a 
 the path of a particle.
 """
 
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
 
 import tiburon as tb
 from tests.oracles import absolute
+from tests.oracles.absolute import cross
+
+leggauss = cache(np.polynomial.legendre.leggauss)
 
 STEP = 1e-40
 """An imaginary step: exact once its square is below rounding."""
@@ -53,15 +57,15 @@ def water_forces(model, q, v, vd, gravity, density, flow, *, time=0.0, strips=4)
         push = _kirchhoff(body.fluid, link.pose, speed, rate, u, a)
         push = push + _damping(body.fluid, link.pose, speed, u)
         lift = density * body.fluid.volume * (a - gravity)
-        push = push + np.concatenate([np.cross(c, lift), lift])
+        push = push + np.concatenate([cross(c, lift), lift])
         for drag in body.fluid.drag:
             for point, f in _drag(drag, link.pose, speed, density, flow, time, strips):
-                push = push + np.concatenate([np.cross(point, f), f])
+                push = push + np.concatenate([cross(point, f), f])
         for fin in body.fluid.fins:
             point = link.pose[:3, :3] @ fin.position + link.pose[:3, 3]
-            moving = speed[3:] + np.cross(speed[:3], point) - np.asarray(flow(time, point))
+            moving = speed[3:] + cross(speed[:3], point) - np.asarray(flow(time, point))
             f = link.pose[:3, :3] @ fin_force(fin, link.pose[:3, :3].T @ moving, density)
-            push = push + np.concatenate([np.cross(point, f), f])
+            push = push + np.concatenate([cross(point, f), f])
         found.append(push)
     return found
 
@@ -81,14 +85,14 @@ def inverse_dynamics(model, q, v, vd, gravity, *water, **options):
 
 def _at_origin(pose, speed):
     """Return angular velocity, and velocity of the body's origin, world axes."""
-    return speed[:3], speed[3:] + np.cross(speed[:3], pose[:3, 3])
+    return speed[:3], speed[3:] + cross(speed[:3], pose[:3, 3])
 
 
 def _to_world(pose, wrench):
     """Return a wrench at the body's origin, in its axes, about the world origin."""
     R, p = pose[:3, :3], pose[:3, 3]
     n, f = R @ wrench[:3], R @ wrench[3:]
-    return np.concatenate([n + np.cross(p, f), f])
+    return np.concatenate([n + cross(p, f), f])
 
 
 def _kirchhoff(fluid, pose, speed, rate, u, a):
@@ -96,15 +100,15 @@ def _kirchhoff(fluid, pose, speed, rate, u, a):
     R = pose[:3, :3]
     w, v = _at_origin(pose, speed)
     # a point of the body moves on: its acceleration is classical
-    wd, vd = rate[:3], rate[3:] + np.cross(rate[:3], pose[:3, 3]) + np.cross(w, v)
+    wd, vd = rate[:3], rate[3:] + cross(rate[:3], pose[:3, 3]) + cross(w, v)
     A = np.array(fluid.added_mass)
     spin, relative = R.T @ w, R.T @ (v - u)
-    change = R.T @ (vd - a) - np.cross(spin, relative)
+    change = R.T @ (vd - a) - cross(spin, relative)
     momentum = A @ np.concatenate([spin, relative])
     rates = A @ np.concatenate([R.T @ wd, change])
     L, P = momentum[:3], momentum[3:]
-    n = rates[:3] + np.cross(spin, L) + np.cross(relative, P)
-    f = rates[3:] + np.cross(spin, P)
+    n = rates[:3] + cross(spin, L) + cross(relative, P)
+    f = rates[3:] + cross(spin, P)
     return _to_world(pose, -np.concatenate([n, f]))
 
 
@@ -124,11 +128,11 @@ def _drag(drag, pose, speed, density, flow, time, strips):
     R, p = pose[:3, :3], pose[:3, 3]
 
     def relative(point):
-        return speed[3:] + np.cross(speed[:3], point) - np.asarray(flow(time, point))
+        return speed[3:] + cross(speed[:3], point) - np.asarray(flow(time, point))
 
     if isinstance(drag, tb.CylinderDrag):
         start, axis = R @ drag.start + p, R @ drag.axis
-        places, weights = np.polynomial.legendre.leggauss(strips)
+        places, weights = leggauss(strips)
         for s, weight in zip(places, weights, strict=True):
             point = start + 0.5 * (1.0 + s) * drag.length * axis
             u = relative(point)
@@ -174,7 +178,7 @@ def _sections(drag, R, p, density, relative, count):
 
 
 def _square_points(count):
-    places, weights = np.polynomial.legendre.leggauss(count)
+    places, weights = leggauss(count)
     for a, g in zip(places, weights, strict=True):
         for b, h in zip(places, weights, strict=True):
             yield a, b, 0.25 * g * h
@@ -182,7 +186,7 @@ def _square_points(count):
 
 def _disk_points(count):
     """Chebyshev points along a, Legendre points on the chords there."""
-    places, weights = np.polynomial.legendre.leggauss(count)
+    places, weights = leggauss(count)
     for turn in np.arange(1, count + 1) * np.pi / (count + 1):
         for b, h in zip(places, weights, strict=True):
             weight = np.sin(turn) ** 2 / (count + 1) * h
@@ -191,7 +195,7 @@ def _disk_points(count):
 
 def _pieces(low, high, cuts):
     """Gauss points of the pieces of an interval between cuts."""
-    places, weights = np.polynomial.legendre.leggauss(24)
+    places, weights = leggauss(24)
     ends = np.array([low, *sorted(x for x in cuts if low < x < high), high])
     for x, y in pairwise(ends):
         yield from zip(0.5 * (x + y) + 0.5 * (y - x) * places, 0.5 * (y - x) * weights, strict=True)
@@ -228,15 +232,15 @@ def fin_force(fin, u, density):
     span, chord = np.array(fin.span), np.array(fin.chord)
     turn = fin.deflection or 0.0
     # Rodrigues: the chord is square to the span
-    chord = np.cos(turn) * chord + np.sin(turn) * np.cross(span, chord)
+    chord = np.cos(turn) * chord + np.sin(turn) * cross(span, chord)
     across = u - span * (span @ u)
     fast = np.linalg.norm(across)
     if fast == 0.0:
         return np.zeros(3)
     ahead = across / fast
-    alpha = np.arctan2(span @ np.cross(chord, ahead), chord @ ahead)
+    alpha = np.arctan2(span @ cross(chord, ahead), chord @ ahead)
     lift, drag = fin_coefficients(fin, alpha)
-    return 0.5 * density * fin.area * fast**2 * (lift * np.cross(ahead, span) - drag * ahead)
+    return 0.5 * density * fin.area * fast**2 * (lift * cross(ahead, span) - drag * ahead)
 
 
 def fin_coefficients(fin, alpha):
