@@ -508,7 +508,7 @@ class _Engine:
         self._threads = setup.threads
         system, source = owner.system, owner._source
         rows = {name: np.zeros((cases, size)) for name, size in owner.varied.items()}
-        self.step = step = BoundStep(source, rows, cases)
+        self.step = step = BoundStep(source, rows, cases, OPTIMIZED_CASES)
         self._meshes = has_meshes(system)
         self._located: LocatedContact | None = None
         memory = step.widths.get("memory", 0)
@@ -703,7 +703,9 @@ class _Watcher:
                 self.size = int(np.prod(output.shape, dtype=int))
             elif output.shape:
                 raise ShapeError(output.name, "one number", f"shape {output.shape}")
-        kernel = make_kernel(ProgramSource(program), system.parameters(), part="many")
+        kernel = make_kernel(
+            ProgramSource(program), system.parameters(), part="many", cases=OPTIMIZED_CASES
+        )
         self._kernel = kernel.__self__  # type: ignore[attr-defined]
         self._results = [output.name for output in program.outputs]
         self._tables: dict[int, Any] = {}
