@@ -35,9 +35,11 @@ def pytest_collection_finish(session):
     """Take the collected tests out of the garbage collector's work.
 
     Every full collection would visit the objects of some ten thousand tests, which live to the end.
+    Traces make many objects and hardly any cycles: collections are rare.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 BEGIN = pytest.StashKey[float]()
