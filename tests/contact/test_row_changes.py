@@ -54,14 +54,20 @@ def test_changes_equal_central_differences(seed):
                     rows[3 * k + axis, i] = entry
         return rows
 
-    found = row_changes(model.plan, q.tolist(), candidates, numbers, x.tolist(), f.tolist())
+    weights = rng.normal(size=(count, 2))
+    found = row_changes(
+        model.plan, q.tolist(), candidates, numbers, x.tolist(), f.tolist(), weights.tolist()
+    )
+    # the first velocity at all points, and the weighted sum of each
+    tangential = [np.broadcast_to(x[0], (count, model.nv)), weights @ x]
     for k, unit in enumerate(np.eye(model.nv)):
         sides = [jacobian(np.asarray(model.integrate(q, s * STEP * unit))) for s in (1.0, -1.0)]
         change = (sides[0] - sides[1]) / (2 * STEP)
         for one, got in zip(x, found.normal, strict=True):
             np.testing.assert_allclose(np.array(got)[:, k], (change @ one)[2::3], atol=3e-8)
         rows = np.arange(3 * count) % 3 != 2
-        for one, got in zip(x, found.tangential, strict=True):
-            np.testing.assert_allclose(np.array(got)[:, k], (change @ one)[rows], atol=3e-8)
+        for each, got in zip(tangential, found.tangential, strict=True):
+            expected = np.einsum("ij,ij->i", change, np.repeat(each, 3, axis=0))[rows]
+            np.testing.assert_allclose(np.array(got)[:, k], expected, atol=3e-8)
         for one, got in zip(f, found.force, strict=True):
             np.testing.assert_allclose(np.array(got)[:, k], change.T @ one, atol=3e-8)

@@ -88,7 +88,8 @@ class RowChanges(NamedTuple):
     """Changes with steps of all velocity variables, as rows of matrices."""
 
     tangential: list[list[list[Scalar]]]
-    """For each joint velocity x, the derivative of J x, two rows per point of nv columns."""
+    """The derivative of J x, two rows per point of nv columns: for the first joint velocity x, and
+    for the weighted sum."""
 
     normal: list[list[list[Scalar]]]
     """For each joint velocity x, the derivative of J x, one row per point of nv columns."""
@@ -111,6 +112,7 @@ def row_changes(
     p: Sequence[Scalar],
     velocities: Sequence[Sequence[Scalar]],
     impulses: Sequence[Sequence[Scalar]],
+    weights: Sequence[Sequence[Scalar]] = (),
 ) -> RowChanges:
     """Differentiate J x and J^T f by configuration, at constant x and at constant p.
 
@@ -121,10 +123,11 @@ def row_changes(
         p: Run-time parameters of all candidates in order, then the handle of their table.
         velocities: Joint velocities x, nv scalars each.
         impulses: Impulses of all points along their axes, 3 scalars per point each.
+        weights: For each point the weights of a sum of joint velocities; none by default.
     """
     position = JointVector(q)
     places = body_places(plan, position)
-    tangential: list[list[list[Scalar]]] = [[] for _ in velocities]
+    tangential: list[list[list[Scalar]]] = [[] for _ in range(2 if weights else 1)]
     normal: list[list[list[Scalar]]] = [[] for _ in velocities]
     forces: list[list[list[Scalar]]] = [[[0.0] * plan.nv for _ in range(plan.nv)] for _ in impulses]
     at_points = folded(_at_points)
@@ -144,7 +147,8 @@ def row_changes(
             variables.append(indices)
         acting = []
         for _ in points:
-            acting.append([tuple(f[3 * number : 3 * number + 3]) for f in impulses])
+            own_weights = tuple(weights[number]) if weights else ()
+            acting.append((own_weights, [tuple(f[3 * number : 3 * number + 3]) for f in impulses]))
             number += 1
         found, sums = at_points(
             [one._replace(point=subtract(one.point, origin)) for one in points],
@@ -153,11 +157,11 @@ def row_changes(
             acting,
         )
         every = [i for path in variables for i in path]
-        for rates in found:
-            for along, across, rows in zip(tangential, normal, rates, strict=True):
-                *two, last = (_spread(plan.nv, every, row) for row in rows)
-                along += two
-                across.append(last)
+        for across_rows, along_rows in found:
+            for across, row in zip(normal, across_rows, strict=True):
+                across.append(_spread(plan.nv, every, row))
+            for along, rows in zip(tangential, along_rows, strict=True):
+                along += [_spread(plan.nv, every, row) for row in rows]
         for matrix, entries in zip(forces, sums, strict=True):
             for j, row in zip(every, entries, strict=True):
                 for k, x in zip(every, row, strict=True):
@@ -321,23 +325,26 @@ def _plus(a: _Turned, b: _Turned) -> _Turned:
 Changes = list[list[list[Scalar]]]
 """Rows of several matrices."""
 
+Rates = tuple[list[list[Scalar]], Changes]
+"""Changes of J x of a point: normal rows for all x; tangential ones for some."""
+
 
 def _at_points(
     points: list[_Point],
     paths: list[list[_Axis]],
     velocities: list[list[Scalars]],
-    impulses: list[list[Scalars]],
-) -> tuple[list[Changes], Changes]:
+    impulses: list[tuple[Scalars, list[Scalars]]],
+) -> tuple[list[Rates], Changes]:
     """Return the changes of J x of each point of two bodies, and the sum of those of J^T f.
 
     With one column per axis of both paths, which are at the origin of the points.
     """
     # a single point is part of the code for its bodies
     at_point = folded(_at_point) if len(points) > 1 else _at_point
-    found: list[Changes] = []
+    found: list[Rates] = []
     sums: Changes | None = None
-    for point, acting in zip(points, impulses, strict=True):
-        rates, sums = at_point(point, paths, velocities, acting, sums)
+    for point, (weights, acting) in zip(points, impulses, strict=True):
+        rates, sums = at_point(point, paths, velocities, weights, acting, sums)
         found.append(rates)
     assert sums is not None
     return found, sums
@@ -347,9 +354,10 @@ def _at_point(
     point: _Point,
     paths: list[list[_Axis]],
     velocities: list[list[Scalars]],
+    weights: Scalars,
     impulses: list[Scalars],
     before: Changes | None,
-) -> tuple[Changes, Changes]:
+) -> tuple[Rates, Changes]:
     """Return the changes of J x of one point, and those of J^T f added to the ones before."""
     axes = point.axes
     paths = [
@@ -368,7 +376,23 @@ def _at_point(
         for path, changes in zip(paths, point.turned, strict=True)
         for axis in path
     ]
-    rates = [_velocity_changes(axes, paths, moved, x) for x in velocities]
+    changes = [_velocity_changes(paths, moved, x) for x in velocities]
+
+    def along(k: int, change: tuple[list[Vec3], Vec3]) -> list[Scalar]:
+        return [
+            dot(axes[k], x) + dot(one.axes[k], change[1])
+            for x, one in zip(change[0], moved, strict=True)
+        ]
+
+    sums_of = [changes[0]]
+    if weights:
+        columns = zip(*(own for own, _ in changes), strict=True)
+        total = _weighted([V for _, V in changes], weights)
+        sums_of.append(([_weighted(column, weights) for column in columns], total))
+    rates = (
+        [along(2, change) for change in changes],
+        [[along(k, change) for k in range(2)] for change in sums_of],
+    )
     forces = [_force_changes(axes, paths, moved, f) for f in impulses]
     if before is None:
         return rates, forces
@@ -385,12 +409,11 @@ def _shifted(S: Motion, arm: Vec3) -> Motion:
 
 
 def _velocity_changes(
-    axes: tuple[Vec3, Vec3, Vec3],
     paths: list[list[_Axis]],
     moved: list[_Turned],
     x: list[Scalars],
-) -> list[list[Scalar]]:
-    """Return the change of J x."""
+) -> tuple[list[Vec3], Vec3]:
+    """Return the change of the velocity of a point per axis of both paths, and the velocity."""
     V = W = ZERO3
     changes: list[Vec3] = []
     for path, rates, sign in zip(paths, x, SIGNS, strict=True):
@@ -412,11 +435,16 @@ def _velocity_changes(
                 changes.append(scale(change, sign))
             place = end
         V, W = add(V, scale(linear, sign)), add(W, scale(angular, sign))
-    shifted = [add(x, cross(W, one.point)) for x, one in zip(changes, moved, strict=True)]
-    return [
-        [dot(axes[k], x) + dot(one.axes[k], V) for x, one in zip(shifted, moved, strict=True)]
-        for k in range(3)
-    ]
+    return [add(x, cross(W, one.point)) for x, one in zip(changes, moved, strict=True)], V
+
+
+def _weighted(vectors: Sequence[Vec3], weights: Sequence[Scalar]) -> Vec3:
+    """Return the sum of vectors times weights, of which zeros are left out."""
+    total = ZERO3
+    for x, weight in zip(vectors, weights, strict=True):
+        if isinstance(weight, Value) or weight != 0.0:
+            total = add(total, scale(x, weight))
+    return total
 
 
 def _force_changes(

@@ -276,17 +276,12 @@ class _Contacts(NamedTuple):
         """Return the supports of all points, and their `ROWS` over them."""
         supports, found = [], []
         for k, start in enumerate(self.J0):
-            after, *others = (rows[2 * k : 2 * k + 2] for rows in changes.tangential)
+            after, moments = (rows[2 * k : 2 * k + 2] for rows in changes.tangential)
             normal = [rows[k] for rows in changes.normal]
-            rows = [*self.J[3 * k : 3 * k + 3], start, *after, *normal]
-            unlike = [*rows, *itertools.chain(*others)]
-            support = [i for i, column in enumerate(zip(*unlike, strict=True)) if _some(column)]
+            rows = [*self.J[3 * k : 3 * k + 3], start, *after, *normal, *moments]
+            support = [i for i, column in enumerate(zip(*rows, strict=True)) if _some(column)]
             supports.append(support)
             found += [row[i] for row in rows for i in support]
-            # velocities without impulses over the time that they last, and what moments change
-            factor = self.phases.lasting[k] - 0.5
-            for free, begun, mean in zip(*others, strict=True):
-                found += [mean[i] + factor * free[i] - 0.5 * begun[i] for i in support]
         return supports, found
 
 
@@ -361,8 +356,10 @@ def step_changes(
 
     # impulses on the mean velocity, with those that close gaps
     acting = [a + b for a, b in zip(phases.moments.p, phases.closing.p, strict=True)]
+    # of moments: velocities without impulses over the time that they last
+    weights = [(0.0, x - 0.5, -0.5, 1.0) for x in phases.lasting]
     changes = row_changes(
-        plan, ahead, candidates, p, [after, v_free, v, mean], [phases.final.p, acting]
+        plan, ahead, candidates, p, [after, v_free, v, mean], [phases.final.p, acting], weights
     )
     unbalanced = [
         balance.changes(_difference(after, v_free), changes.force[0]),

@@ -283,9 +283,9 @@ class _Chain:
 
     # arguments
 
-    def _slope(self, part: int) -> Callable[[Index], Number]:
-        """Return a function of a contact: one of its twelve elements of S."""
-        return lambda k: self.m.load(self.given, k * 12 + (part + self.of.S))
+    def _slope(self, part: int, k: Index) -> Number:
+        """Return one of the twelve elements of S of a contact."""
+        return self.m.load(self.given, k * 12 + (part + self.of.S))
 
     def _share(self, name: str, k: Index) -> Number:
         """Return one of the `SHARES` of a contact."""
@@ -441,7 +441,7 @@ class _Chain:
             k, row = contact.k, partial(self._row_of, contact)
             self._see_positions(contact, seen)
             begun, normal = row("N_start"), row("J_n")
-            by_gap, by_begun = self._slope(1)(k), self._slope(2)(k)
+            by_gap, by_begun = self._slope(1, k), self._slope(2, k)
             bound = [
                 m.add_product(by_begun, b, m.add_product(by_gap, x, a))
                 for a, b, x in zip(row("N_after"), begun, normal, strict=True)
@@ -503,11 +503,14 @@ class _Chain:
     def _pose_closing(self, contact: _Contact) -> None:
         """Write the changes of what closing depends on."""
         m, k = self.m, contact.k
-        slopes = [[self._slope(4 * kind + part)(k) for part in range(4)] for kind in (1, 2)]
+        slopes = [[self._slope(4 * kind + part, k) for part in range(4)] for kind in (1, 2)]
         if self.kinds == 1:
             weights = self._weights(k)
             slopes = [
-                [m.add_product(weights[1], b, m.mul(weights[0], a)) for a, b in zip(*slopes)]  # noqa: B905
+                [
+                    m.add_product(weights[1], b, m.mul(weights[0], a))
+                    for a, b in zip(*slopes, strict=True)
+                ]
             ]
         rows = [self._row_of(contact, name) for name in ("J_n", "N_start", "N_before")]
         for kind, own in enumerate(slopes):
@@ -788,7 +791,12 @@ class _Chain:
     def go_through(self) -> None:
         """Write the results by directions, as they are without mixing rows of blocks."""
         m, c, w, width = self.m, self.c, self.panel, self.width
-        closes = self._sum_of_squares([self._slope(part) for part in range(4, 12)])
+        closes = m.memory(1)
+        m.store(closes, 0, self.zero)
+        for k in m.loop(0, c):
+            for part in range(4, 12):
+                slope = self._slope(part, k)
+                m.store(closes, 0, m.add_product(slope, slope, m.load(closes, 0)))
         for first in self._panels():
             if self.to_first is not None:
                 for i in m.loop(0, 3 * c):
@@ -831,7 +839,7 @@ class _Chain:
         m, c, w, width = self.m, self.c, self.panel, self.width
         minus_half = m.constant(-0.5)
         for k in m.loop(0, c):
-            by_start, by_begun = self._slope(0)(k), self._slope(2)(k)
+            by_start, by_begun = self._slope(0, k), self._slope(2, k)
             slopes = [
                 [m.load(self.slopes, (k + kind * c) * 4 + part) for part in (0, 2, 3)]
                 for kind in range(self.kinds)
@@ -1027,16 +1035,6 @@ class _Chain:
                 m.store(*place(x), total)
 
     # products
-
-    def _sum_of_squares(self, values: Sequence[Callable[[Index], Number]]) -> Memory:
-        """Return the sum over all contacts."""
-        m, found = self.m, self.m.memory(1)
-        m.store(found, 0, self.zero)
-        for k in m.loop(0, self.c):
-            for value in values:
-                x = value(k)
-                m.store(found, 0, m.add_product(x, x, m.load(found, 0)))
-        return found
 
     def _pairs(self, rows: int) -> Iterator[list[Index]]:
         """Yield the numbers of rows, two at a time."""
