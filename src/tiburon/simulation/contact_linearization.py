@@ -294,8 +294,13 @@ def _some(values: Sequence[Scalar]) -> bool:
     return any(isinstance(x, Value) or x != 0.0 for x in values)
 
 
-def _stage_terms(around: Setting, tau: Scalars) -> Callable[..., AccelerationTerms]:
-    """Return `acceleration_terms` of a tree as a function of state and time, traced once."""
+def _stage_functions(
+    around: Setting, tau: Scalars
+) -> tuple[Callable[..., AccelerationTerms], Callable[..., list[list[Scalar]]]]:
+    """Return `acceleration_terms` of a tree, and `solved_derivatives`, each traced once.
+
+    Both are functions of position, velocity and time.
+    """
     arrays = tuple(tuple(scalars(array)) for array in around.arrays)
 
     @function
@@ -304,11 +309,15 @@ def _stage_terms(around: Setting, tau: Scalars) -> Callable[..., AccelerationTer
         position, rate, force = map(JointVector, (q, v, tau))
         return acceleration_terms(inside.at(position, rate, *time), position, rate, force)
 
-    def at(q: Scalars, v: Scalars, *time: Scalar) -> AccelerationTerms:
-        found: AccelerationTerms = terms(tuple(q), tuple(v), tau, arrays, *time)
-        return found
+    @function
+    def derivatives(q: Scalars, v: Scalars, tau: Scalars, arrays: Any, *time: Scalar) -> Any:
+        found = solved_derivatives(around, terms(q, v, tau, arrays, *time))
+        return [list(scalars(x)) for x in found]
 
-    return at
+    def at(call: Callable[..., Any], q: Scalars, v: Scalars, *time: Scalar) -> Any:
+        return call(tuple(q), tuple(v), tau, arrays, *time)
+
+    return partial(at, terms), partial(at, derivatives)
 
 
 def step_changes(
@@ -334,7 +343,7 @@ def step_changes(
         z: Discrete states of the contact points.
         candidates: The shapes that may touch.
         p: Their run-time parameters.
-        terms: Takes position, velocity and time; see `_stage_terms`.
+        terms: Takes position, velocity and time; see `_stage_functions`.
         manifold: The positions.
         bounces: Whether some surface has a coefficient of restitution.
     """
@@ -582,13 +591,11 @@ def _run(
     candidates, bounces = options["candidates"], options["bounces"]
     n, h = around.model.nv, dt[0]
     q, v = tuple(q), tuple(v)
-    terms, manifold = _stage_terms(around, tuple(tau)), Manifold(around.model)
+    terms, derivatives = _stage_functions(around, tuple(tau))
+    manifold = Manifold(around.model)
     found = step_changes(
         around, q, v, h, tuple(z), candidates, tuple(p), terms, manifold, bounces=bounces
     )
-
-    def derivatives(*state: Any) -> list[list[Scalar]]:
-        return [list(scalars(x)) for x in solved_derivatives(around, terms(*state))]
 
     def free() -> list[Scalar]:
         step = rk4_changes(around, q, v, h, derivatives, manifold)
