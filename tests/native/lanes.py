@@ -70,10 +70,10 @@ def run_lanes(program, x, lanes, *, fused=True, x86=False):
     return np.concatenate(results, axis=1)
 
 
-def assert_same_bits(program, x, *, fused=True):
+def assert_same_bits(program, x, *, fused=True, widths=LANES):
     """One case at a time and every number of lanes give the same bits; return them."""
     expected = run_one(program, x, fused=fused)
-    for lanes in LANES:
+    for lanes in widths:
         found = run_lanes(program, x, lanes, fused=fused)
         differing = np.flatnonzero((found.view(np.int64) != expected.view(np.int64)).any(axis=1))
         # every NaN is as good as another
