@@ -92,8 +92,11 @@ class ScenePictures:
             fresh = set(scene.server.get_clients()) - known
         self._client = min(fresh)
         scene.look("follow")
-        # the first picture lacks what is still on its way
-        self.take()
+        # the first pictures lack what is still on its way
+        end = time.monotonic() + PATIENCE
+        last, picture = self.take(), self.take()
+        while not np.array_equal(last, picture) and time.monotonic() < end:
+            last, picture = picture, self.take()
 
     def take(self) -> NDArray[np.uint8]:
         """Return a picture of the scene, shape (height, width, 3).
