@@ -251,6 +251,7 @@ class Graph:
     __slots__ = (
         "_last_live",
         "_memo",
+        "_sealed",
         "args",
         "body",
         "captures",
@@ -275,6 +276,7 @@ class Graph:
         self.conditional = False
         self.body: Graph | None = None
         self._memo: dict[Any, int] = {}
+        self._sealed = 0
         self._last_live: tuple[tuple[int, ...], list[int]] = (), []
 
     def __len__(self) -> int:
@@ -292,6 +294,7 @@ class Graph:
         self.conditional = False
         self.body = None
         self._memo = {}
+        self._sealed = sum(1 for node in self.order if self.ops[node] == "result")
         self._last_live = (), []
         nodes = zip(self.ops, self.args, self.payloads, strict=True)
         for number, (op, args, payload) in enumerate(nodes):
@@ -339,8 +342,8 @@ class Graph:
         callee = self.payloads[call]
         if getattr(callee, "is_sealed", False):
             # the number of earlier results distinguishes calls
-            turn = sum(1 for node in self.order if self.ops[node] == "result")
-            self.order[number] = mix(text_key(callee.name), place, turn)
+            self.order[number] = mix(text_key(callee.name), place, self._sealed)
+            self._sealed += 1
 
     def const(self, value: float) -> int:
         """Return the node of a constant; -0.0 counts as 0.0."""
@@ -673,6 +676,7 @@ class Graph:
             copy.keys.append(self.keys[node])
             if node in self.order:
                 copy.order[places[node]] = self.order[node]
+                copy._sealed += op == "result"
         return copy, places
 
     def key(self, roots: Iterable[int]) -> int:
