@@ -212,6 +212,28 @@ def test_a_first_batch_compiles_no_code_for_one_case(quick):
     assert bits(tb.forward_dynamics(model, *state)) == bits(many)
 
 
+@pytest.mark.parametrize("name", ["dopri5_adaptive", "reverse derivative"])
+def test_batches_alone_compile_code_for_many_cases_alone(name, quick, monkeypatch):
+    """Runs with adaptive steps and regressors do not compile code that no state of a batch uses."""
+    stages = []
+    obtain = code._Origin.obtain
+
+    def counted(self, wanted, *args, **kwargs):
+        stages.append((self._source.name, *(stage.split()[-1] for stage in wanted)))
+        return obtain(self, wanted, *args, **kwargs)
+
+    monkeypatch.setattr(code._Origin, "obtain", counted)
+    if name == "reverse derivative":
+        rov = tb.load("bluerov2_heavy")
+        state = np.tile(rov.neutral(), (3, 1)), *np.zeros((2, 3, rov.nv))
+        tb.fluid_regressor(rov, *state, fluid=tb.Water())
+    else:
+        arm = tb.load("double_pendulum")
+        tb.simulate(arm, 1e-3, q=np.ones((3, arm.nq)), method="dopri5", progress=False)
+    parts = {part for source, *parts in stages for part in parts if source.startswith(name)}
+    assert parts == {"many"}, stages
+
+
 def test_long_runs_compile_optimized_code_alone(quick, monkeypatch):
     """Quick code would be of no use: steps that are counted in advance take optimized code."""
     stages = []

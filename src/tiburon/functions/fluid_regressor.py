@@ -21,6 +21,7 @@ from tiburon.model import BodyFluid, Model, Water, World
 from tiburon.model.model import per_model
 from tiburon.model.parameters import SPATIAL_AXES
 from tiburon.model.plan import WORLD_BODY
+from tiburon.native.code import Part
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace.derivative import reverse_derivative
 
@@ -158,7 +159,8 @@ def fluid_regressor(
             "none; name some by bodies=",
             name=model.name,
         )
-    slope = _slope(model, around, names)
+    is_batch = max(map(np.ndim, (q, v, vd))) > 1
+    slope = _slope(model, around, names, "many" if is_batch else "one")
     by_table = np.stack([slope(q, v, vd, joint) for joint in np.eye(model.nv)], axis=-2)
     return np.concatenate(
         [by_table[..., rows] @ table for rows, table in _unit_tables(model, names)], axis=-1
@@ -166,7 +168,7 @@ def fluid_regressor(
 
 
 @per_model
-def _slope(model: Model, world: World, names: tuple[str, ...]) -> Any:
+def _slope(model: Model, world: World, names: tuple[str, ...], first: Part) -> Any:
     """Return the kernel of the derivative of one joint force by the table of coefficients.
 
     The derivatives of all joint forces as one program would be a hundred thousand results, which
@@ -177,7 +179,7 @@ def _slope(model: Model, world: World, names: tuple[str, ...]) -> Any:
     robot, around = KernelParameters(model, world, listed).at_run_time()
     source = LibrarySource(robot, (inverse_dynamics.__name__,), around, ())
     program = reverse_derivative(source.program(), by=IMMERSION)
-    return make_kernel(ProgramSource(program), source.parameters())
+    return make_kernel(ProgramSource(program), source.parameters(), first=first)
 
 
 @per_model
