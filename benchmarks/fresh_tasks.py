@@ -12,8 +12,36 @@ from typing import Any
 BATCH = 64
 """States in the first batch: enough for every lane, too few for a second thread."""
 
-NOT_IN_WATER = ("center_of_mass", "center_of_mass_jacobian", "forward_kinematics", "regressor")
+NOT_IN_WATER = (
+    "center_of_mass",
+    "center_of_mass_jacobian",
+    "forward_kinematics",
+    "regressor",
+    "project_configuration",
+    "project_velocity",
+    "share_load",
+    "loop_motion_derivatives",
+)
 """Functions that take no fluid."""
+
+RUNS: dict[str, dict[str, Any]] = {
+    "simulate": {},
+    **{
+        name: {"method": name}
+        for name in ("semi_implicit_euler", "dopri5", "dop853", "rosenbrock", "b1pc5")
+    },
+    "rigid": {},
+    "compliant": {"contact": "compliant"},
+    "exact": {"contact": "exact"},
+    "convex": {"contact_law": "convex"},
+}
+"""Runs of two milliseconds: options of `simulate`."""
+
+ON_GROUND = (
+    *("rigid", "compliant", "exact", "convex"),
+    *("contacts", "contact_dynamics", "impact", "linearize_contact", "share_load"),
+)
+"""Calls of robots with contact."""
 
 WATERS: dict[str, dict[str, Any]] = {
     "still": {},
@@ -119,12 +147,14 @@ def cold_call(robot: str, name: str, water: str = "") -> dict[str, Any]:
 
     Args:
         robot: Name of a robot of the zoo, or of `robots.LARGE`.
-        name: Name of the function; "linearize_step" for `linearize` with a step, "rosenbrock" for
-            a run with that method, "cartesian_path" for a run along a path of the platform.
+        name: Name of the function, or of one of `OTHER_CALLS`; "linearize_step" is `linearize` with
+            a step, "linearize_contact" one on the ground, and a name of `RUNS` is a run with that
+            method or contact. With " batch" behind it the first call has `BATCH` states.
         water: A key of `WATERS`, or "land"; by default robots with hydrodynamic coefficients are in
             a current.
     """
     import llvmlite.binding
+    import numpy as np
 
     import tiburon as tb
     import tiburon.native.kernel
@@ -132,28 +162,40 @@ def cold_call(robot: str, name: str, water: str = "") -> dict[str, Any]:
     from benchmarks.states import draw_states
 
     _ = llvmlite.binding, tiburon.native.kernel
+    name, _, batch = name.partition(" ")
     model = LARGE[robot]() if robot in LARGE else tb.load(robot)
     q, v, tau = draw_states(model)
-    is_run = name in ("simulate", "rosenbrock", "cartesian_path")
-    if model.loops and not is_run:
+    touches = name in ON_GROUND
+    if touches:
+        q, v = np.array(model.poses.get("stand", model.neutral())), 0.0 * v
+    elif model.loops and (batch or name not in (*RUNS, "cartesian_path")):
         # at rest, velocity and acceleration keep loops closed
         q, v = tb.assemble(model, q).q, 0.0 * v
     options: dict[str, Any] = {}
     if not water:
         water = "current" if any(body.fluid is not None for body in model.bodies) else "land"
-    if water != "land" and name not in NOT_IN_WATER:
+    if water != "land" and name not in (*NOT_IN_WATER, *ON_GROUND):
         options["fluid"] = tb.Water(**WATERS[water])
+    if touches:
+        soft = {"normal_stiffness": 1e4, "normal_damping": 100.0} if name == "compliant" else {}
+        options["world"] = tb.World(ground=tb.Ground(**soft))
+        if "stand" not in model.poses and isinstance(model.joints[0], tb.Free):
+            q = tb.lift_out(model, q, world=options["world"])
+    if batch:
+        q, v, tau = (np.tile(x, (BATCH, 1)) for x in (q, v, tau))
     given = {"q": q, "v": v, "vd": v, "tau": tau}
-    function: Any = _follow_path if name == "cartesian_path" else tb.simulate
+    function: Any = OTHER_CALLS.get(name, tb.simulate)
     arguments: list[Any] = []
-    if name in ("simulate", "rosenbrock"):
-        options["duration"] = 0.002
-        if name == "rosenbrock":
-            options["method"] = name
-    elif not is_run:
-        function = getattr(tb, name.removesuffix("_step"))
+    if name in RUNS:
+        options |= {"duration": 0.002, **RUNS[name]}
+        if batch or touches:
+            options["q"] = q
+    elif name in OTHER_CALLS:
+        options["given"] = given
+    else:
+        function = getattr(tb, name.removesuffix("_step").removesuffix("_contact"))
         arguments = [given[key] for key in inspect.signature(function).parameters if key in given]
-        if name == "linearize_step":
+        if name in ("linearize_step", "linearize_contact"):
             options["dt"] = 0.01
     start = process_time()
     try:
@@ -192,7 +234,41 @@ def share_load(preload: str = "") -> dict[str, Any]:
     }
 
 
-def _follow_path(model: Any) -> Any:
+def _step(model: Any, *, given: dict[str, Any], **options: Any) -> Any:
+    """Take the first step of a stepper."""
+    import tiburon as tb
+
+    prepared = tb.stepper(model, 0.002, **options)
+    return prepared.step(prepared.start(cases=BATCH))
+
+
+def _share(model: Any, *, given: dict[str, Any], world: Any) -> Any:
+    """Share the load of a robot that stands."""
+    import tiburon as tb
+
+    return tb.LoadSharing.of(model, friction=0.6).share(given["q"])
+
+
+def _run_in_parts(model: Any, *, given: dict[str, Any], **options: Any) -> Any:
+    """Run a robot in two parts."""
+    import tiburon as tb
+
+    parts = tb.partition(model, processes=2)
+    return tb.simulate(model, 0.002, partition=parts, **options)
+
+
+def _differentiate_loop_motion(model: Any, *, given: dict[str, Any]) -> Any:
+    """Differentiate the configuration of a mechanism by a placement, its motors held."""
+    import tiburon as tb
+
+    def joints(model: Any, q: Any) -> Any:
+        return tb.loop_motion(model, q).q
+
+    kernel = tb.compile(joints, model, parameters=[f"{model.joints[-1].name}.translation"])
+    return tb.parameter_derivatives(kernel, given["q"])
+
+
+def _follow_path(model: Any, *, given: dict[str, Any]) -> Any:
     """Move a platform on legs along a path, from inverse kinematics to the run."""
     import numpy as np
 
@@ -208,6 +284,16 @@ def _follow_path(model: Any) -> Any:
         points.append(q[model.indices(names, of="q")])
     path = tb.JointPath.through(times, points, kind="quintic", joints=names)
     return tb.simulate(model, 0.002, control=tb.ComputedTorque.critical(path, 20.0))
+
+
+OTHER_CALLS = {
+    "cartesian_path": _follow_path,
+    "stepper": _step,
+    "share_load": _share,
+    "parts": _run_in_parts,
+    "loop_motion_derivatives": _differentiate_loop_motion,
+}
+"""First calls that take more than a state: model, arrays by name and options of surroundings."""
 
 
 def file_to_dynamics(path: str, code: str) -> dict[str, Any]:

@@ -53,6 +53,9 @@ ROBOTS = (
 )
 """Robots of the zoo: on land, under water, with loops."""
 
+LOOPED, STANDING = ("four_bar", "delta", "stewart"), ("quadruped", "panda", "tiburon_titan")
+"""Robots with loops; robots with contact points or collision shapes."""
+
 FUNCTIONS = (
     "forward_dynamics",
     "inverse_dynamics",
@@ -80,6 +83,40 @@ FUNCTIONS = (
 )
 """Public functions; `linearize_step` is `linearize` with a step, `rosenbrock` a run with it."""
 
+OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("panda", "quadruped", "tiburon_titan", "stewart"), "linearize batch"),
+    (("panda", "quadruped", "tiburon_titan", "stewart"), "linearize_step batch"),
+    (("panda", "quadruped", "tiburon_titan", "stewart"), "simulate batch"),
+    (("panda", "quadruped", "tiburon_titan", "stewart"), "rosenbrock batch"),
+    (("panda", "quadruped", "tiburon_titan", "stewart"), "semi_implicit_euler"),
+    (("panda", "quadruped", "tiburon_titan", "stewart"), "dopri5"),
+    (("panda", "quadruped", "tiburon_titan", "stewart"), "dop853"),
+    (("panda", "quadruped", "tiburon_titan", "stewart"), "b1pc5"),
+    (("panda", "quadruped", "tiburon_titan", "stewart"), "stepper"),
+    (("two_arm_rov", "tiburon_titan", "aquarobot"), "fluid_regressor"),
+    (("two_arm_rov", "tiburon_titan", "aquarobot"), "fluid_regressor batch"),
+    (LOOPED, "loop_dynamics"),
+    (LOOPED, "loop_dynamics batch"),
+    (LOOPED, "loop_inverse_dynamics"),
+    (LOOPED, "loop_reactions"),
+    (LOOPED, "project_configuration"),
+    (LOOPED, "project_velocity"),
+    (LOOPED, "mobility"),
+    (LOOPED, "loop_motion_derivatives"),
+    (STANDING, "contacts"),
+    (STANDING, "contact_dynamics"),
+    (STANDING, "impact"),
+    (STANDING, "rigid"),
+    (STANDING, "rigid batch"),
+    (("quadruped",), "compliant"),
+    (STANDING, "convex"),
+    (("quadruped",), "exact"),
+    (("quadruped", "panda"), "linearize_contact"),
+    (("quadruped",), "share_load"),
+    (("chain_100",), "parts"),
+)
+"""Further first calls (`fresh_tasks.cold_call`), and the robots for which they are measured."""
+
 LIMIT = 2.0
 """Most processor time of a first call [s]."""
 
@@ -106,8 +143,8 @@ def run(duration: float) -> Iterator[Figure]:
         bound = None if must is None else min(must, ratio)
         what = f"{function}, {robot} ({water}), {answer['nv']} DoF"
         yield Figure(what, Timing.of([seconds]), must=bound)
-    for function in FUNCTIONS:
-        yield from _every_robot(function)
+    for robots, function in (*((ROBOTS, name) for name in FUNCTIONS), *OTHERS):
+        yield from _every_robot(function, robots)
 
 
 def _cold_call(function: str, robot: str, water: str = "") -> dict[str, Any]:
@@ -144,9 +181,9 @@ def _first_calls(
     yield Figure(f"{what}, first batch after it", many, must=many_must)
 
 
-def _every_robot(function: str) -> Iterator[Figure]:
+def _every_robot(function: str, robots: tuple[str, ...]) -> Iterator[Figure]:
     """Measure a function for all robots that it accepts."""
-    for robot in ROBOTS:
+    for robot in robots:
         answer = _cold_call(function, robot)
         if answer["refused"] is None:
             time = Timing.of([answer["seconds"]])

@@ -12,6 +12,7 @@ from tiburon.trace import (
     interpret,
     jacobian,
     norm,
+    regions,
     trace,
     while_loop,
 )
@@ -169,6 +170,22 @@ def test_derivative_of_a_while_loop_depends_on_its_fixed_point_only():
     slope = 1.0 / (1.0 - x[0] * np.cos(E))
     for found in jacobians(program, x):
         assert_close(found, [np.sin(E) * slope, slope], ALGEBRA)
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_columns_of_a_long_body_are_calls_of_one_function(mode, monkeypatch):
+    """Each state of the loop would have code of its own; the derivative is the same."""
+    program, x = trace(contraction, {"x": (3,)}), RANDOM.uniform(0.2, 0.8, 3)
+    short = interpret(jacobian(program, mode=mode), [x])
+    monkeypatch.setattr(regions, "MOST_COLUMN_NODES", 0)
+    derived = jacobian(program, mode=mode)
+    # y and what changes with it move; the counter and the value that is passed on do not
+    columns = [callee.key for callee in calls(derived) if callee.name.endswith("_column")]
+    assert len(columns) == 3
+    assert len(set(columns)) == 1
+    found = interpret(derived, [x])
+    assert_close(found, short, ALGEBRA)
+    assert_close(found, differences(lambda y: np.asarray(contraction(y)), x), DIFFERENCE)
 
 
 def test_derivative_of_a_loop_that_did_not_converge_is_refused():

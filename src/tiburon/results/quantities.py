@@ -149,7 +149,8 @@ class States:
         from tiburon.native.kernel import make_kernel
 
         own = compile(function, self.model, **options).__self__  # type: ignore[attr-defined]
-        kernel, known = make_kernel(own.source, own.parameters), own.parameters
+        known = own.parameters
+        kernel = make_kernel(own.source, known, part="many")
         taken = {name: rows for name, rows in self.parameters.items() if name in known}
         return kernel(*arrays, **taken, **{k: v for k, v in timed.items() if k in known})
 

@@ -228,7 +228,7 @@ class RecordedSystem:
             Input("when", ()),
         ]
         program = system.trace(traced, inputs, name)
-        kernel: Any = make_kernel(ProgramSource(program), system.parameters())
+        kernel: Any = make_kernel(ProgramSource(program), system.parameters(), part="many")
         # the states of a controller follow those of the elements and are not among them
         w = np.concatenate([states.v, states.x[:, : system.nx]], axis=-1)
         elements = system.drive_size - states.u.shape[-1]

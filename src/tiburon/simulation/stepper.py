@@ -39,7 +39,7 @@ MOST_CHECKED = 4
 """States whose arrays a stepper knows: two that a loop passes to and fro, and fresh ones."""
 
 OPTIMIZED_CASES = 1_000_000
-"""Cases in all for which optimized code is worth its compilation: those of a stepper."""
+"""Cases in all, which are many: a stepper waits for optimized code, and compiles no other."""
 
 RUN_KEYWORDS = (
     *("world", "fluid", "forces", "prescribed", "passive", "limits", "contact", "contact_pairs"),

@@ -861,6 +861,10 @@ class OnceIfNeeded(WhileLoop):
         return call_region(graph, region, [args[0], *start, *around])[1 : len(states)]
 
 
+MOST_COLUMN_NODES = 20_000
+"""Nodes of a body, times states, up to which each column of its derivative is code of its own."""
+
+
 class _FixedPoint:
     """One more iteration from the last state, and the equations its derivative obeys.
 
@@ -912,15 +916,44 @@ class _FixedPoint:
             graph, size = self.graph, len(self.moving)
             zero, one = graph.const(0.0), graph.const(1.0)
             matrix = np.empty((size, size), dtype=object)
-            for column, place in enumerate(self.moving):
-                unit = [zero] * len(self.arguments)
-                unit[place] = one
-                push = self.body.tangent(graph, self.arguments, self.following, unit)
-                for row, other in enumerate(self.moving):
-                    entry = graph.sub(one if row == column else zero, push[other])
+            for column, push in enumerate(self._columns()):
+                for row, change in enumerate(push):
+                    entry = graph.sub(one if row == column else zero, change)
                     matrix[row, column] = Value(graph, entry)
             self._factor = factor_orthogonal(matrix)
         return self._factor
+
+    def _columns(self) -> list[list[int]]:
+        """Return d body/dx, one column for each moving state.
+
+        Columns of a short body are functions of their own, without the terms that are zero; those
+        of a long one are calls of one function.
+        """
+        graph, body, inner = self.graph, self.body, self.body.graph
+        zero, one = graph.const(0.0), graph.const(1.0)
+        if len(self.moving) * len(inner.live(body.roots)) <= MOST_COLUMN_NODES:
+            columns = []
+            for place in self.moving:
+                unit = [zero] * len(self.arguments)
+                unit[place] = one
+                push = body.tangent(graph, self.arguments, self.following, unit)
+                columns.append([push[other] for other in self.moving])
+            return columns
+        argument = fresh_argument(inner, body.inputs)
+        seeds = {body.inputs[place]: inner.input(argument, place) for place in self.moving}
+        roots = push_forward(inner, [body.roots[place] for place in self.moving], seeds)
+        inputs, name = [*body.inputs, *seeds.values()], f"{body.name}_column"
+        return [
+            call_function(
+                graph,
+                name,
+                inner,
+                inputs,
+                roots,
+                [*self.arguments, *(one if other == place else zero for other in self.moving)],
+            )
+            for place in self.moving
+        ]
 
     def solve(self, right: list[int]) -> list[int]:
         """Solve (1 - d body/dx) dx = right."""
