@@ -335,6 +335,8 @@ def test_derivatives_by_parameters_refuse_other_kernels_and_names():
         tb.parameter_derivatives(kernel, model.neutral())
     name = f"{model.joint_names[1]}.translation"
     kernel = tb.compile(tb.mass_matrix, model, parameters=name)
+    with pytest.raises(tb.ShapeError, match=r"arrays: expected 1 \(q\), got 0"):
+        tb.parameter_derivatives(kernel)
     with pytest.raises(tb.UnknownNameError, match=r"parameter of the kernel 'world.gravity'"):
         tb.parameter_derivatives(kernel, model.neutral(), by="world.gravity")
     with pytest.raises(tb.ModelError, match="expected one value for all cases, got shape"):

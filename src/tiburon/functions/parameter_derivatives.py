@@ -89,6 +89,7 @@ def parameter_derivatives(
 
     Raises:
         ModelError: If the kernel was compiled without parameters, or not for one that is named.
+        ShapeError: If there are more or fewer arrays than the kernel takes.
 
     Example:
         ``tb.parameter_derivatives(tb.compile(tb.forward_kinematics, arm, frames="tool",
@@ -101,6 +102,10 @@ def parameter_derivatives(
             f"kernel: expected one that was compiled with parameters=names, got {shown(kernel)}; "
             "write tb.compile(function, model, parameters=[...])"
         )
+    inputs = [item.name for item in own.inputs]
+    if len(arrays) != len(inputs):
+        listed = ", ".join(inputs)
+        raise ShapeError("arrays", f"{len(inputs)} ({listed})", f"{len(arrays)}")
     known = names.known()
     whole = names.declared(known)
     for name, array in read_values(known, parameters or {}).items():
