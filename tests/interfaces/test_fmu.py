@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tiburon.interfaces import c_library, fmu
 
 ARM = tb.load("panda")
 DOG = tb.load("quadruped")
@@ -245,3 +246,29 @@ def test_the_command_line_exports_a_vehicle_in_its_water(tmp_path, monkeypatch):
     water = tb.Water(current=(0.3, 0.0, 0.0))
     run = tb.simulate(tb.load("bluerov2_heavy"), 0.5, dt=1e-3, fluid=water)
     assert found[wanted][-1] == run.q[-1][4] > 0.01
+
+
+@pytest.mark.slow
+def test_long_derivatives_are_compiled_without_optimization(tmp_path, monkeypatch):
+    """The step itself is always optimized; both kinds of derivatives have the same bits."""
+    start, levels = c_library._started, []
+
+    def spy(command, folder):
+        levels.extend(word for word in command if word in ("-O0", "-O1"))
+        return start(command, folder)
+
+    monkeypatch.setattr(c_library, "_started", spy)
+    model = tb.load("double_pendulum")
+    found = []
+    for most, expected in ((10**9, ["-O1", "-O1"]), (0, ["-O1", "-O0"])):
+        monkeypatch.setattr(fmu, "LONG_DERIVATIVES", most)
+        levels.clear()
+        _, path = exported(model, tmp_path / f"robot{most}.fmu", q=[0.3, -0.7], v=[1.0, 2.0])
+        assert levels == expected
+        unit = Unit(path, tmp_path / f"unit{most}", "2.0")
+        rates = [f"der(velocity.{n})" for n in model.v_names]
+        known = [f"{word}.{n}" for n in model.v_names for word in ("position", "velocity")]
+        found.append(unit.derivative(rates, known, [1.0, -0.5, 0.25, 2.0]))
+        unit.end()
+    assert np.abs(found[0]).max() > 0.1
+    assert found[0].tobytes() == found[1].tobytes()
