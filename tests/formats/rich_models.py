@@ -186,7 +186,8 @@ def rich_models(draw):
         tb.LoopClosure(
             "loop", "tip", "world", tb.Universal("cross", pose=random_pose(rng)), random_pose(rng)
         ),
-        tb.LoopClosure(name, "world", "hinged", tb.Spherical(name)),
+        # names of loops are unique, and texts that are drawn may be "tie"
+        tb.LoopClosure(f"{name} pin", "world", "hinged", tb.Spherical(name)),
         tb.JointCoupling("tie", "leader", None, (rng.normal(),)),
         tb.Blade("edge", "tip", "hinged", second_pose=random_pose(rng)),
         tb.RollingDisc("rim", "world", "hinged", radius=0.2, pose=random_pose(rng)),
