@@ -120,3 +120,13 @@ def test_missing_function_raises_compile_error():
     assert loaded.address("f")
     with pytest.raises(CompileError, match="holds no function 'g'"):
         loaded.address("g")
+
+
+def test_quick_code_has_fences_between_loads():
+    """A fence follows every 64th load, right behind its line; nothing else changes."""
+    loads = [f"  %t{k} = load double, ptr %in" for k in range(150)]
+    text = "\n".join(["define void @f(ptr %in) {", *loads, "  ret void", "}", ""])
+    lines = engine._fenced(text).split("\n")
+    fences = [k for k, line in enumerate(lines) if line.startswith("  fence ")]
+    assert [lines[k - 1] for k in fences] == [loads[63], loads[127]]
+    assert [line for line in lines if not line.startswith("  fence ")] == text.split("\n")

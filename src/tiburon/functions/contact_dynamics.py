@@ -144,7 +144,7 @@ def _problem(setting: Setting, q: Scalars, v: Scalars, tau: Scalars, p: Scalars)
     ]
     guess = solve_impulses(compliance, b, mu, none, guess.p, tolerance=TOLERANCE)
     rows = [[row.get(i, 0.0) for i in range(compliance.size)] for row in compliance.rows]
-    columns = [compliance.response(row) for row in rows]
+    responses = [compliance.response(unit) for unit in np.eye(compliance.size).tolist()]
     axes = [x for point in points for axis in point.axes for x in axis]
     return {
         "gap": as_traced([point.geometry.gap for point in points]),
@@ -153,7 +153,7 @@ def _problem(setting: Setting, q: Scalars, v: Scalars, tau: Scalars, p: Scalars)
         "free": as_traced(d).reshape(count, 3),
         "terms": as_traced(terms).reshape(count, 3),
         "rows": as_traced([x for row in rows for x in row]).reshape(3 * count, compliance.size),
-        "columns": as_traced([x for one in columns for x in one]).reshape(3 * count, plan.nv),
+        "response": as_traced([x for one in responses for x in one]).reshape(-1, plan.nv),
         "friction": as_traced([x for one in surfaces for x in one[:2]]).reshape(count, 2),
         "vd": as_traced(list(vd)),
         "guess": as_traced([x / GUESS_STEP for x in guess.p]).reshape(count, 3),
@@ -231,7 +231,7 @@ def contact_dynamics(
     if others is not None:
         conditions["parameters"] = others
     options = (("candidates", form),)
-    gap, axes, velocity, free, terms, rows, columns, friction, vd, guess, slips = (
+    gap, axes, velocity, free, terms, rows, response, friction, vd, guess, slips = (
         np.asarray(x)
         for x in _problem.call(model, (q, v, tau, numbers), conditions, options)  # type: ignore[arg-type]
     )
@@ -286,7 +286,7 @@ def contact_dynamics(
                 raise error
         if answers is None:
             raise refuse(C, d, pressed)
-        _fill(found, case, closed, problem, answers, turned, axes, columns)
+        _fill(found, case, closed, problem, answers, turned, axes[case], rows[case], response[case])
     return found
 
 
@@ -298,7 +298,8 @@ def _fill(
     answers: Solutions,
     before: Array,
     axes: Array,
-    columns: Array,
+    rows: Array,
+    response: Array,
 ) -> None:
     """Store what is found for one state."""
     if not answers.found:
@@ -313,8 +314,8 @@ def _fill(
         found.solutions[case] = "unknown"
     best = min(answers.found, key=lambda one: float(np.abs(one.f - before).max()))
     places = (3 * closed[:, None] + np.arange(3)).reshape(-1)
-    found.vd[case] += columns[case][places].T @ best.f.reshape(-1)
-    found.forces[case][closed] = -np.einsum("kij,ki->kj", axes[case][closed], best.f)
+    found.vd[case] += response.T @ (rows[places].T @ best.f.reshape(-1))
+    found.forces[case][closed] = -np.einsum("kij,ki->kj", axes[closed], best.f)
     found.rank[case], found.unknowns[case] = best.rank, best.unknowns
     found.residual[case] = _violation(problem, best)
     found.modes[case][closed] = _mode_names(problem, best)
