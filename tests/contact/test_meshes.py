@@ -2,6 +2,8 @@
 
 import math
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -381,3 +383,27 @@ def test_a_mesh_whose_package_was_not_found_names_the_remedy():
     floor = tb.World(ground=tb.Ground())
     with pytest.raises(tb.ModelFileError, match=r"package://robot/foot\.stl.*package_paths"):
         tb.contacts(model, [1.0, 0, 0, 0, 0, 0, 1.0], world=floor)
+
+
+def test_saved_runs_of_meshes_on_the_ground_are_resumed_without_their_files(folder, tmp_path):
+    """The file of a run holds the vertices of hulls, since code reads them at an address."""
+    box = trimesh.creation.box((SIZE, SIZE, 2.0 * SIZE))
+    shapes = [
+        saved(folder, name, box.vertices * size, box.faces)
+        for name, size in (("a", 1.0), ("b", 0.5))
+    ]
+    bodies = [
+        replace(free_body(shape), name=name, joint=tb.Free(name))
+        for shape, name in zip(shapes, "ab", strict=True)
+    ]
+    apart = tb.ContactPair("a", "b", touches=False)
+    model = tb.Model("blocks", bodies, contact_pairs=[apart])
+    q = np.array([0.8, 0.36, 0.48, 0.0, 0.0, 0.0, 0.6, 0.8, 0.0, 0.36, 0.48, 3.0, 0.0, 0.3])
+    world = tb.World(ground=tb.Ground(static_friction=0.5))
+    whole = tb.simulate(model, 0.4, q=q, world=world)
+    tb.simulate(model, 0.2, q=q, world=world).save(tmp_path / "run.zarr")
+    for shape in shapes:
+        Path(shape.path).unlink()
+    resumed = tb.load_run(tmp_path / "run.zarr").resume(0.2)
+    assert np.array_equal(resumed.q[-1], whole.q[-1])
+    assert np.array_equal(resumed.contact_summary().peak_force, whole.contact_summary().peak_force)

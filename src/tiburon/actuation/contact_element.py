@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from tiburon.actuation.element import Element
-from tiburon.contact.candidates import Candidate, candidates_of, tables_of
+from tiburon.contact.candidates import Candidate, candidates_of, restored, tables_of
 from tiburon.model import Ground, Model, World
 from tiburon.record import record
 from tiburon.spatial import Scalar, Scalars
@@ -79,8 +79,8 @@ class ContactElement(Element):
         return cls(name, found) if found else None
 
     def on(self, ground: Ground | None) -> Self:
-        """Return the same contacts on another ground, where it is uneven."""
-        return replace(self, candidates=tuple(one.on(ground) for one in self.candidates))
+        """Return the same contacts on another ground, where it is uneven; with their tables."""
+        return replace(self, candidates=restored(self.candidates, ground))
 
     @property
     def is_declared(self) -> bool:
@@ -144,7 +144,7 @@ class ContactElement(Element):
         return tuple(x for candidate in self.candidates for x in candidate.parameters())
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the heights of uneven ground; their handle follows the parameters in geometry."""
+        """Return heights of uneven ground and vertices, whose handles follow the parameters."""
         return tables_of(self.candidates)
 
     def structure(self) -> Hashable:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tiburon.arrays import Array
 from tiburon.contact.geometry.bounds import bounding_radius
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
 from tiburon.contact.geometry.height_field import (
@@ -47,6 +46,7 @@ __all__ = [
     "numbers_of",
     "parameter_count",
     "refuse_prescribed",
+    "restored",
     "surfaces_of",
     "tables_of",
 ]
@@ -72,7 +72,10 @@ class Part:
     grid: GroundGrid | None = field(default=None, metadata=UNSAVED)
     """Heights of a height field, which code reads from a table."""
 
-    vertices: Table | None = field(default=None, metadata=UNSAVED)
+    hull: tuple[float, ...] = field(default=(), repr=False)
+    """Vertices of a hull, shape axes: x, y, z of each [m]."""
+
+    vertices: Table | None = field(default=None, repr=False, metadata=UNSAVED)
     """Vertices of all hulls among the candidates, which code reads, for a hull."""
 
     geometry: Geometry | None = None
@@ -129,7 +132,14 @@ class Candidate:
     def form(self) -> Self:
         """Return the same pair with dimensions and material left out: what code depends on."""
         parts = [
-            replace(part, size=(0.0,) * len(part.size), grid=None, vertices=None, geometry=None)
+            replace(
+                part,
+                size=(0.0,) * len(part.size),
+                grid=None,
+                hull=(),
+                vertices=None,
+                geometry=None,
+            )
             for part in (self.first, self.second)
         ]
         patches = tuple(
@@ -440,29 +450,44 @@ def candidates_of(
     return _with_vertices(found)
 
 
-def _with_vertices(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Return candidates whose hulls have their ranges in one array of vertices."""
-    if not any(candidate.has_hull for candidate in candidates):
-        return tuple(candidates)
-    from tiburon.contact.meshes import hull_vertices
+def restored(candidates: Sequence[Candidate], ground: Ground | None) -> tuple[Candidate, ...]:
+    """Return candidates with their tables, which files do not hold.
 
-    ranges: dict[Geometry, tuple[float, float]] = {}
-    rows: list[Array] = []
+    Args:
+        candidates: The shapes that may touch, with or without tables.
+        ground: The ground, with the heights of a height field.
+    """
+    found = tuple(candidate.on(ground) for candidate in candidates)
+    parts = (part for candidate in found for part in (candidate.first, candidate.second))
+    missing = any(part.kind == HULL and part.vertices is None for part in parts)
+    return _with_vertices(found) if missing else found
+
+
+def _with_vertices(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Return candidates whose hulls have their ranges in one array of vertices.
+
+    Raises:
+        ModelError: If a hull has no vertices, as in a damaged file.
+    """
+    ranges: dict[tuple[float, ...], tuple[float, float]] = {}
+    count = 0
     for candidate in candidates:
         for part in (candidate.first, candidate.second):
-            if part.kind == HULL and part.geometry not in ranges:
-                assert isinstance(part.geometry, MeshShape)
-                own = hull_vertices(part.geometry, f"contact {candidate.name!r}")
-                ranges[part.geometry] = float(sum(map(len, rows))), float(len(own))
-                rows.append(own)
-    every = np.concatenate(rows)
-    vertices = Table(np.arange(float(len(every))), every)
+            if part.kind == HULL and part.hull not in ranges:
+                own, rest = divmod(len(part.hull), 3)
+                if not own or rest:
+                    raise ModelError(f"contact {candidate.name!r}: expected vertices of a hull")
+                ranges[part.hull] = float(count), float(own)
+                count += own
+    if not count:
+        return tuple(candidates)
+    every = np.concatenate([np.array(hull) for hull in ranges]).reshape(-1, 3)
+    vertices = Table(np.arange(float(count)), every)
 
     def read(part: Part) -> Part:
         if part.kind != HULL:
             return part
-        assert part.geometry is not None
-        return replace(part, size=ranges[part.geometry], vertices=vertices, geometry=None)
+        return replace(part, size=ranges[part.hull], vertices=vertices)
 
     return tuple(replace(c, first=read(c.first), second=read(c.second)) for c in candidates)
 
@@ -641,18 +666,20 @@ def _met(name: str, first: Part, second: Part) -> tuple[Part, Part]:
     """
     if MESH not in (first.kind, second.kind):
         return replace(first, geometry=None), replace(second, geometry=None)
+    element = f"contact {name!r}"
     if "plane" in (first.kind, second.kind):
         # a plane meets nothing but the convex hull
-        one, other = (
-            replace(part, kind=HULL, size=(0.0, 0.0))
-            if part.kind == MESH
-            else replace(part, geometry=None)
-            for part in (first, second)
-        )
-        return one, other
+        from tiburon.contact.meshes import hull_vertices
+
+        def flat(part: Part) -> Part:
+            if not isinstance(part.geometry, MeshShape):
+                return replace(part, geometry=None)
+            hull = tuple(hull_vertices(part.geometry, element).ravel().tolist())
+            return replace(part, kind=HULL, size=(0.0, 0.0), hull=hull, geometry=None)
+
+        return flat(first), flat(second)
     from tiburon.contact.meshes import solid_of
 
-    element = f"contact {name!r}"
     for part in (first, second):
         if part.geometry is None:
             raise ModelError(

@@ -20,6 +20,7 @@ from tiburon.contact.candidates import (
     number_count,
     numbers_of,
     refuse_prescribed,
+    restored,
 )
 from tiburon.errors import (
     DomainError,
@@ -753,10 +754,10 @@ class LoadSharing:
         model.structure_key()
         return found
 
-    @property
+    @cached_property
     def contacts(self) -> tuple[Candidate, ...]:
-        """Candidates with the heights of uneven ground, which files store with the world alone."""
-        return tuple(candidate.on(self.world.ground) for candidate in self.candidates)
+        """Candidates with their tables, which files do not hold."""
+        return restored(self.candidates, self.world.ground)
 
     @property
     def names(self) -> tuple[str, ...]:
