@@ -490,7 +490,7 @@ def _refuse(model: Model, system: System, names: list[str], method: str) -> None
     """Refuse steps that are not C alone."""
     reason = None
     if TABLES in names:
-        reason = "reads tables of this process (paths, height fields)"
+        reason = "reads tables of this process (paths, height fields, vertices of meshes)"
     elif has_meshes(system):
         reason = "locates contacts of meshes in Python"
     elif system.held:
