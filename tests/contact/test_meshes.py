@@ -407,3 +407,31 @@ def test_saved_runs_of_meshes_on_the_ground_are_resumed_without_their_files(fold
     resumed = tb.load_run(tmp_path / "run.zarr").resume(0.2)
     assert np.array_equal(resumed.q[-1], whole.q[-1])
     assert np.array_equal(resumed.contact_summary().peak_force, whole.contact_summary().peak_force)
+
+
+def test_meshes_of_pairs_that_are_left_out_are_not_read():
+    """Neither those without contact nor those of bodies that nothing moves."""
+    lost = tb.Shape(tb.MeshShape("package://robot/foot.stl"))
+    ball = free_body(tb.SphereShape(0.1))
+    bolted = tb.Body("bolted", joint=tb.Fixed("bolted"), shapes=(lost,))
+    thrown = tb.Body("thrown", joint=tb.Free("thrown"), inertia=ball.inertia, shapes=(lost,))
+    pairs = [("bolted", "body"), ("bolted", "thrown"), ("thrown", "body"), ("thrown", "world")]
+    apart = [tb.ContactPair(*pair, touches=False) for pair in pairs]
+    model = tb.Model("scene", [ball, bolted, thrown], contact_pairs=apart)
+    q = [1.0, 0, 0, 0, 0, 0, 1.0] * 2
+    found = tb.contacts(model, q, world=tb.World(ground=tb.Ground()))
+    assert found.names == ("body/ground",)
+    grid = tb.GroundGrid(spacing=(1.0, 1.0), heights=[[0.0] * 4] * 4, origin=(-2.0, -2.0))
+    found = tb.contacts(model, q, world=tb.World(ground=tb.Ground(grid=grid)))
+    assert {name.split("[")[0] for name in found.names} == {"body/ground"}
+
+
+def test_planes_of_bodies_do_not_touch_the_ground():
+    """Uneven or not; what touches level ground is named as users know it."""
+    model = tb.Model("tray", [free_body(tb.PlaneShape())])
+    q = [1.0, 0, 0, 0, 0, 0, 1.0]
+    with pytest.raises(tb.ModelError, match=r"plane and plane.*cylinder, ellipsoid, mesh against"):
+        tb.contacts(model, q, world=tb.World(ground=tb.Ground()))
+    grid = tb.GroundGrid(spacing=(1.0, 1.0), heights=[[0.0] * 4] * 4, origin=(-2.0, -2.0))
+    with pytest.raises(tb.ModelError, match=r"plane and height field.*ellipsoid against"):
+        tb.contacts(model, q, world=tb.World(ground=tb.Ground(grid=grid)))

@@ -442,7 +442,7 @@ def candidates_of(
         if rule is not None and rule.material is not None:
             # the material of a pair is that of both surfaces, on every patch
             candidate = replace(candidate, material=rule.material, patches=())
-        kept.append(candidate)
+        kept.append(_met(candidate))
     found = kept
     names = [candidate.name for candidate in found]
     for name in {name for name in names if names.count(name) > 1}:
@@ -559,8 +559,7 @@ def _on_ground(model: Model, world: World, named: set[str] | None) -> list[Candi
             for patch in ground.patches
         )
         material = combined_material(own, ground.material)
-        part, under = _met(name, part, below)
-        return Candidate(name, part, under, material, patches, _reach(name, part, under), own)
+        return Candidate(name, part, below, material, patches, own=own)
 
     below = _ground_part(ground)
     found = []
@@ -590,9 +589,8 @@ def _ground_part(ground: Ground) -> Part:
 
 
 def _reach(name: str, part: Part, ground: Part) -> Reach:
-    """Return the cells of the ground that are searched around a shape."""
-    if ground.grid is None:
-        return NEAR
+    """Return the cells of uneven ground that are searched around a shape."""
+    assert ground.grid is not None
     spacing = ground.grid.spacing
     radius = part.size[0] if part.kind in ("sphere", "capsule") else 0.0
     body = reach_of(bounding_radius(part.kind, part.size), spacing)
@@ -634,8 +632,7 @@ def _between(model: Model, a: str, b: str) -> list[Candidate]:
     for first_name, first, one in _parts(model, a):
         for second_name, second, other in _parts(model, b):
             name = f"{first_name}/{second_name}"
-            both = _met(name, first, second)
-            found.append(Candidate(name, *both, combined_material(one, other)))
+            found.append(Candidate(name, first, second, combined_material(one, other)))
     return found
 
 
@@ -658,40 +655,50 @@ def _part(body: str, shape: Shape) -> Part:
     return Part(body, kind, shape.pose, shape_size(geometry), geometry=geometry)
 
 
-def _met(name: str, first: Part, second: Part) -> tuple[Part, Part]:
+def _met(candidate: Candidate) -> Candidate:
     """Return two shapes as code takes them: a mesh on a plane is its hull, others are located.
 
     Raises:
-        ModelError: If the other shape is uneven ground, or has no contacts with meshes.
+        ModelError: If the shapes have no contacts with each other.
     """
-    if MESH not in (first.kind, second.kind):
-        return replace(first, geometry=None), replace(second, geometry=None)
-    element = f"contact {name!r}"
-    if "plane" in (first.kind, second.kind):
-        # a plane meets nothing but the convex hull
-        from tiburon.contact.meshes import hull_vertices
+    name, parts = candidate.name, (candidate.first, candidate.second)
+    kinds = [part.kind for part in parts]
+    if MESH not in kinds:
+        first, second = (replace(part, geometry=None) for part in parts)
+    elif "plane" in kinds:
+        first, second = (_as_hull(part, name) for part in parts)
+    else:
+        first, second = (
+            _as_located(part, size, name) for part, size in zip(parts, ABSENT_CONTACTS, strict=True)
+        )
+    found = replace(candidate, first=first, second=second)
+    if second.grid is None:
+        return found
+    _ = found.pair  # before cells are counted, which planes have without end
+    return replace(found, reach=_reach(name, first, second))
 
-        def flat(part: Part) -> Part:
-            if not isinstance(part.geometry, MeshShape):
-                return replace(part, geometry=None)
-            hull = tuple(hull_vertices(part.geometry, element).ravel().tolist())
-            return replace(part, kind=HULL, size=(0.0, 0.0), hull=hull, geometry=None)
 
-        return flat(first), flat(second)
+def _as_hull(part: Part, name: str) -> Part:
+    """Return a mesh as its hull, which is all that a plane meets, and a plane as it is."""
+    from tiburon.contact.meshes import hull_vertices
+
+    if not isinstance(part.geometry, MeshShape):
+        return replace(part, geometry=None)
+    hull = tuple(hull_vertices(part.geometry, f"contact {name!r}").ravel().tolist())
+    return replace(part, kind=HULL, size=(0.0, 0.0), hull=hull, geometry=None)
+
+
+def _as_located(part: Part, size: tuple[float, ...], name: str) -> Part:
+    """Return a shape whose contacts with a mesh are located outside of compiled code."""
     from tiburon.contact.meshes import solid_of
 
-    for part in (first, second):
-        if part.geometry is None:
-            raise ModelError(
-                f"{element}: meshes do not touch {part.kind}s; cover the mesh with simple shapes: "
-                "tb.cover_mesh, or tb.cover_meshes for all meshes of a robot"
-            )
-        solid_of(part.geometry, element, fresh=True)
-    one, other = (
-        replace(part, kind=LOCATED, size=size)
-        for part, size in zip((first, second), ABSENT_CONTACTS, strict=True)
-    )
-    return one, other
+    if part.geometry is None:
+        raise ModelError(
+            f"contact {name!r}: meshes do not touch {part.kind}s; cover the mesh with simple "
+            "shapes: tb.cover_mesh, or tb.cover_meshes for all meshes of a robot"
+        )
+    solid_of(part.geometry, f"contact {name!r}", fresh=True)
+    return replace(part, kind=LOCATED, size=size)
 
 
 def _carrier(model: Model, name: str) -> str:

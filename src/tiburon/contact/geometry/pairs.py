@@ -166,7 +166,13 @@ def pair(first: str, second: str, element: str = "contact pair") -> Pair:
         return found
     mirrored = MIRRORED.get((first, second))
     if mirrored is None:
-        partners = [kind for kind in KINDS if (kind, second) in PAIRS or (second, kind) in PAIRS]
+        # as users know them
+        named = {kind: kind for kind in KINDS if kind != "foot"} | {"hull": "mesh"}
+        partners = [
+            name
+            for kind, name in named.items()
+            if (kind, second) in PAIRS or (second, kind) in PAIRS
+        ]
         raise ModelError(
             f"{element}: no contact between {first} and {second}; cover the {first} by spheres or "
             f"capsules, leave the pair out, or use one of {', '.join(partners)} against the "
