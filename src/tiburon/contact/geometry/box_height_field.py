@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from tiburon.contact.geometry.box_box import facing_face
 from tiburon.contact.geometry.box_plane import box_corners
 from tiburon.contact.geometry.contact_geometry import (
     NO_CONTACT,
@@ -22,7 +21,12 @@ from tiburon.contact.geometry.smooth_height_field import (
     smooth_terrain_contact,
 )
 from tiburon.contact.geometry.sphere_box import point_box
-from tiburon.contact.geometry.terrain_features import NOTHING, nearest_contacts, ridge_contacts
+from tiburon.contact.geometry.terrain_features import (
+    NOTHING,
+    falls_off,
+    nearest_contacts,
+    ridge_contacts,
+)
 from tiburon.contact.geometry.vectors import (
     add_matrices,
     clamp,
@@ -42,7 +46,6 @@ from tiburon.spatial.vec3 import (
     cross,
     dot,
     matrix_vector,
-    negate,
     scale,
     subtract,
     transpose_vector,
@@ -97,7 +100,7 @@ def box_height_field(
         reach.body,
         4,
         lambda point: point_box(point, 0.0, first),
-        lambda start, edge, outward: _crossings(start, edge, outward, first),
+        lambda start, edge, outward, sides: _crossings(start, edge, outward, sides, first),
         0.5 * root(x * x + y * y + z * z),
     )
     return _nearest(corners, ridges)
@@ -116,89 +119,80 @@ def _nearest(
     return (*nearer, *farther)
 
 
-def _crossings(
-    start: Vec3, edge: Vec3, outward: Vec3, box: Placed
-) -> tuple[ContactGeometry, ContactGeometry]:
-    """Return where an edge of the terrain enters and leaves the face of a box that is above it.
+class _Crossing(NamedTuple):
+    """An edge of the terrain and one of a box."""
 
-    These are crossings with edges of the box. Between them, an edge of the terrain along the face
-    touches at no other place that would hold the box.
+    gap: Scalar
+    """Gap along the normal of both [m]; `NO_CONTACT` if they do not touch."""
+
+    place: Scalar
+    """Where they do, from the start of the edge of the terrain [m]."""
+
+    normal: Vec3
+    direction: Vec3
+    """Of the edge of the box."""
+
+
+def _crossings(
+    start: Vec3, edge: Vec3, outward: Vec3, sides: Sequence[Vec3], box: Placed
+) -> tuple[ContactGeometry, ...]:
+    """Return the two nearest crossings of an edge of the terrain with edges of a box.
+
+    With the edges of a box along one of its axes it has one normal. The edge of the box that is
+    extreme along the normal touches, and the one on the other side of the same face where the
+    normal is that of the face. Between these two, an edge of the terrain along the face touches at
+    no other place that would hold the box.
 
     Args:
         start: One end of the edge, world axes [m].
         edge: From there to the other end [m].
         outward: Direction out of the ground.
+        sides: Arms across the edge into both triangles beside it.
         box: The box.
     """
-    face = facing_face(box, tuple(0.5 * x for x in box.size), outward)
-    to_start = subtract(start, face.center)
     length = root(dot(edge, edge))
     e = scale(edge, 1.0 / length)
-    none = (face.y, face.half_y, face.center, face.x)
-    enter, leave = (-NO_CONTACT, *none), (NO_CONTACT, *none)
-    above: Scalar = True
-    sides = ((face.x, face.half_x), (face.y, face.half_y))
-    for (along, half), (across, reach) in (sides, sides[::-1]):
-        place, rate = dot(along, to_start), dot(along, e)
-        moves = abs(rate) > MIN_CROSSING_SINE
-        inverse = 1.0 / where(moves, rate, 1.0)
-        side = sign(rate)
-        ends = []
-        for border in (-side * half, side * half):
-            middle = add(face.center, scale(along, border))
-            beside = scale(along, sign(border))
-            ends.append(((border - place) * inverse, across, reach, middle, beside))
-        enter = select(moves & (ends[0][0] > enter[0]), ends[0], enter)
-        leave = select(moves & (ends[1][0] < leave[0]), ends[1], leave)
-        above = above & (moves | (abs(place) <= half))
-    exists = above & (enter[0] < leave[0])
-    return tuple(
-        _crossing(start, e, length, _Edge(u, half, middle, (face.outward, beside)), exists)
-        for _, u, half, middle, beside in (enter, leave)
-    )  # type: ignore[return-value]
-
-
-class _Edge(NamedTuple):
-    """An edge of a box, world axes."""
-
-    direction: Vec3
-    half: Scalar
-    """Half its length [m]."""
-
-    middle: Vec3
-    """Its middle [m]."""
-
-    faces: tuple[Vec3, Vec3]
-    """Outward normals of the faces that it bounds, the one above the terrain first."""
-
-
-def _crossing(start: Vec3, e: Vec3, length: Scalar, edge: _Edge, exists: Scalar) -> ContactGeometry:
-    """Return the contact of an edge of the terrain with one of a box.
-
-    Args:
-        start: Start of the first edge [m].
-        e: Its direction.
-        length: Its length [m].
-        edge: The edge of the box; the normal of the contact is between those of its faces.
-        exists: Whether there is such a crossing.
-    """
-    u, middle, (below, beside) = edge.direction, edge.middle, edge.faces
-    n, sine = unit(cross(e, u), negate(below))
-    n = scale(n, -sign(dot(n, below)))
-    # both edges turn with their bodies, as in `crossing`
-    across = cross(n, u)
-    divisor = dot(across, e)
-    usable = abs(divisor) > MIN_CROSSING_SINE
-    inverse = where(usable, 1.0 / where(usable, divisor, 1.0), 0.0)
-    between = subtract(middle, start)
-    place = dot(across, between) * inverse
-    gap = dot(n, between)
-    exists = exists & usable & (sine > MIN_CROSSING_SINE) & (place > 0.0) & (place < length)
-    along = dot(u, subtract(add(start, scale(e, place)), middle))
-    exists = exists & (dot(n, beside) < MIN_CROSSING_SINE) & (abs(along) <= edge.half)
-    point = add(add(start, scale(e, place)), scale(n, 0.5 * gap))
-    share = scale_matrix(outer(across, e), inverse)
-    return ContactGeometry(where(exists, gap, NO_CONTACT), point, n, ZERO33, share)
+    between = subtract(box.position, start)
+    best = (_Crossing(NO_CONTACT, 0.0, outward, axis(box, 0)),) * 2
+    for k in range(3):
+        u = axis(box, k)
+        n, sine = unit(cross(e, u), outward)
+        n = scale(n, sign(dot(n, outward)))
+        across = cross(n, u)
+        divisor = dot(across, e)
+        below, clearly = falls_off(n, list(sides))
+        usable = (abs(divisor) > MIN_CROSSING_SINE) & (sine > MIN_CROSSING_SINE) & below & clearly
+        inverse = where(usable, 1.0 / where(usable, divisor, 1.0), 0.0)
+        # the face that is above the terrain, and the one beside it
+        faces = [(axis(box, i), 0.5 * box.size[i]) for i in ((k + 1) % 3, (k + 2) % 3)]
+        turned = abs(dot(n, faces[0][0])) < abs(dot(n, faces[1][0]))
+        (above, depth), (beside, width) = select(turned, tuple(faces[::-1]), tuple(faces))
+        lowest = subtract(between, scale(above, sign(dot(n, above)) * depth))
+        for side in (-1.0, 1.0):
+            arm = add(lowest, scale(beside, side * width))
+            place, gap = dot(across, arm) * inverse, dot(n, arm)
+            along = dot(u, subtract(scale(e, place), arm))
+            exists = usable & (place > 0.0) & (place < length)
+            exists = exists & (side * dot(n, beside) < MIN_CROSSING_SINE)
+            exists = exists & (abs(along) <= 0.5 * box.size[k])
+            found = _Crossing(where(exists, gap, NO_CONTACT), place, n, u)
+            kept = []
+            for one in best:
+                nearer = found.gap < one.gap
+                kept.append(select(nearer, found, one))
+                found = select(nearer, one, found)
+            best = (kept[0], kept[1])
+    contacts = []
+    for one in best:
+        # both edges turn with their bodies, as in `crossing`
+        across = cross(one.normal, one.direction)
+        divisor = dot(across, e)
+        exists = one.gap < NO_CONTACT
+        inverse = where(exists, 1.0 / where(exists, divisor, 1.0), 0.0)
+        point = add(add(start, scale(e, one.place)), scale(one.normal, 0.5 * one.gap))
+        share = scale_matrix(outer(across, e), inverse)
+        contacts.append(ContactGeometry(one.gap, point, one.normal, ZERO33, share))
+    return tuple(contacts)
 
 
 def box_smooth_height_field(
@@ -221,6 +215,20 @@ def box_smooth_height_field(
     hills = hill_contacts(face, first.position, bound, second, reach.body, 4)
     edges = _edge_contacts(first, second, SAMPLES_PER_CELL * (2 * reach.body - 1))
     return _nearest(corners, nearest_contacts([*hills, *edges], 4, second))
+
+
+class _Edge(NamedTuple):
+    """An edge of a box, world axes."""
+
+    direction: Vec3
+    half: Scalar
+    """Half its length [m]."""
+
+    middle: Vec3
+    """Its middle [m]."""
+
+    faces: tuple[Vec3, Vec3]
+    """Outward normals of the faces that it bounds."""
 
 
 class _Sample(NamedTuple):

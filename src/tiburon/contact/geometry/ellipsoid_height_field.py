@@ -58,7 +58,10 @@ def ellipsoid_height_field(
         reach.body,
         4,
         lambda point: sphere_ellipsoid(Placed(IDENTITY3, point, (0.0,)), first)[0],
-        lambda start, edge, outward: (capsule_ellipsoid(segment(start, edge), first)[0], NOTHING),
+        lambda start, edge, outward, _: (
+            capsule_ellipsoid(segment(start, edge), first)[0],
+            NOTHING,
+        ),
         largest,
     )
     return (*found, *peaks)

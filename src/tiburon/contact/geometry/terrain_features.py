@@ -40,14 +40,22 @@ from tiburon.trace.primitives.grid_patch import read_patch
 from tiburon.trace.regions import fixed_loop, function, where_needed
 from tiburon.trace.value import unary, where
 
-__all__ = ["NOTHING", "face_contacts", "nearest_contacts", "ridge_contacts", "segment"]
+__all__ = [
+    "NOTHING",
+    "face_contacts",
+    "falls_off",
+    "nearest_contacts",
+    "ridge_contacts",
+    "segment",
+]
 
 PointContact = Callable[[Vec3], ContactGeometry]
 """Contact of a point of the terrain with the shape, from the point to the shape."""
 
 EdgeContacts = Callable[..., tuple[ContactGeometry, ...]]
 """Contacts of an edge of the terrain with the shape, from its start and the edge, world axes, and
-for shapes with a `radius` the direction out of the ground."""
+for shapes with a `radius` the direction out of the ground and the arms across the edge into both
+triangles beside it."""
 
 NORMAL_CONE_MARGIN = 1e-6
 """Sine by which a normal may be beyond those of the triangles around an edge or vertex."""
@@ -123,7 +131,7 @@ def ridge_contacts(
         sees = (dot(up, inward) < -MIN_FALL) & (dot(apart, apart) < limit * limit)
         outward = scale(inward, -1.0)
         found: tuple[ContactGeometry, ...] = where_needed(
-            sees, lambda: tuple(at_edge(vertex, edge, outward)), (NOTHING,) * edge_count
+            sees, lambda: tuple(at_edge(vertex, edge, outward, beside)), (NOTHING,) * edge_count
         )
         return found
 
@@ -228,7 +236,7 @@ def face_contacts(
     return tuple(ContactGeometry(*one) for one in _ordered(list(best), along))
 
 
-def _falls(normal: Vec3, arms: list[Vec3]) -> tuple[Scalar, Scalar]:
+def falls_off(normal: Vec3, arms: list[Vec3]) -> tuple[Scalar, Scalar]:
     """Return whether terrain along all arms is below a tangent plane, and some clearly."""
     below: Scalar = True
     clearly: Scalar = False
@@ -248,13 +256,13 @@ def _seen(touch: _Touch, center: Vec3) -> _Touch:
 
 def _on_vertex(contact: ContactGeometry, around: list[Vec3]) -> _Touch:
     """Return the contact of a vertex; it does not exist where terrain around it is higher."""
-    below, clearly = _falls(contact.normal, around)
+    below, clearly = falls_off(contact.normal, around)
     return _Touch(*contact._replace(gap=where(below & clearly, contact.gap, NO_CONTACT)))
 
 
 def _on_edge(contact: ContactGeometry, e: Vec3, s: Scalar, beside: list[Vec3]) -> _Touch:
     """Return the contact of an inner point of an edge, at a normal across the edge."""
-    below, clearly = _falls(contact.normal, beside)
+    below, clearly = falls_off(contact.normal, beside)
     exists = (
         (s > NORMAL_CONE_MARGIN)
         & (s < 1.0 - NORMAL_CONE_MARGIN)
