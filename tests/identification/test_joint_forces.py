@@ -183,3 +183,22 @@ def test_weights_leave_out_what_was_not_measured():
     tau[:, 0] = 1e3
     found = tb.identify_dynamics(still, q, v, vd, tau, [name], weights={still.v_names[0]: 0})
     np.testing.assert_allclose(found.parameters[name], 9.0, rtol=1e-7)
+
+
+def test_errors_are_reported_as_forces_and_names_may_hold_points():
+    """A cart with a pendulum: newtons and newton meters, as they are."""
+    inertia = tb.Inertia(2.0, (0.0, 0.1, 0.2), (0.1, 0.1, 0.1))
+    cart = tb.Body("left.cart", joint=tb.Prismatic("left.rail", (1, 0, 0)), inertia=inertia)
+    arm = tb.Body("arm", "left.cart", joint=tb.Revolute("hip", (0, 1, 0)), inertia=inertia)
+    model = tb.Model("cart", [cart, arm])
+    q, v, vd = motion(model, 40)
+    tau = tb.inverse_dynamics(tb.with_parameters(model, {"left.cart.mass": 3.0}), q, v, vd)
+    found = tb.identify_dynamics(
+        model, q, v, vd, tau, ["left.cart.mass", "left.rail.damping", "arm.center_of_mass.y"]
+    )
+    np.testing.assert_allclose(found.estimate, [3.0, 0.0, 0.1], rtol=1e-6, atol=1e-6)
+    off = np.sqrt(((tb.inverse_dynamics(model, q, v, vd) - tau) ** 2).mean(axis=0))
+    np.testing.assert_allclose(list(found.before.values()), off, rtol=1e-12, atol=1e-15)
+    lines = [line for line in found.summary.splitlines() if "RMS error" in line]
+    assert lines[0].startswith(f"left.rail: RMS error {off[0]:.3g} -> ")
+    assert [line.split(" ", 6)[6] for line in lines] == ["N", "N m"]

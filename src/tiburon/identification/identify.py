@@ -79,7 +79,7 @@ MAX_DAMPING = 1e9
 
 @record(eq=False)
 class Identification:
-    """Estimated parameters; what `identify` and `calibrate` return."""
+    """Estimated parameters; what `identify`, `identify_dynamics` and `calibrate` return."""
 
     names: tuple[str, ...]
     """The parameters."""
@@ -110,7 +110,8 @@ class Identification:
     """Steps taken."""
 
     errors: Mapping[str, float]
-    """Root mean square error of each fitted channel [rad or rad/s], runs weighted equally."""
+    """Root mean square error of each fitted channel [m, rad or rad/s; N or N m of joint forces],
+    runs weighted equally."""
 
     before: Mapping[str, float]
     """The same at the start."""
@@ -119,7 +120,10 @@ class Identification:
     """Names of the runs, or of the poses of a calibration."""
 
     unit: str = "run"
-    """What is independent of each other: "run" or "pose"."""
+    """What is independent of each other: "run", "part" of a run, or "pose"."""
+
+    force_units: tuple[str, ...] = ()
+    """Unit of each error where they are those of joint forces: "N" or "N m"."""
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -141,9 +145,11 @@ class Identification:
             "  ".join([*(x.ljust(w) for x, w in zip(row[:3], widths, strict=True)), row[3]])
             for row in rows
         ]
-        for channel, error in self.errors.items():
+        for k, (channel, error) in enumerate(self.errors.items()):
             was, now, unit = self.before[channel], error, "m"
-            if channel not in PLACES and not channel.endswith(POSITION):
+            if self.force_units:
+                unit = self.force_units[k]
+            elif channel not in PLACES and not channel.endswith(POSITION):
                 was, now = math.degrees(was), math.degrees(now)
                 unit = "deg" if channel in ANGLES or channel.endswith(ORIENTATION) else "deg/s"
             lines.append(f"{channel}: RMS error {was:.3g} -> {now:.3g} {unit}")
@@ -409,6 +415,8 @@ class LeastSquares(ABC):
         """
         self.names, self.runs, self.unit = tuple(names), tuple(runs), unit
         self.scale, self.low, self.high = scale, low, high
+        self.force_units: tuple[str, ...] = ()
+        """Unit of each error where they are those of joint forces."""
         self.least = 0.0
         """Eigenvalue of A at and below which a direction is undetermined."""
 
@@ -496,6 +504,7 @@ class LeastSquares(ABC):
             first.errors,
             runs,
             self.unit,
+            self.force_units,
         )
 
     def _jackknife(self, fit: Fit, free: NDArray[np.bool_], seen: Array) -> Array:

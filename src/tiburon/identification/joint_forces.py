@@ -30,6 +30,7 @@ from tiburon.identification.identify import (
     parameter_scales,
 )
 from tiburon.model import Coupled, Model, Water, World
+from tiburon.results.header import force_units
 from tiburon.simulation.run_parameters import parameters as named_parameters
 
 PARTS = 20
@@ -110,7 +111,8 @@ def identify_dynamics(
             raise UnknownNameError("velocity variable", name, weight, where="weights")
         weight[name] = 0.0 if given == 0 else positive(f"weights[{name!r}]", given)
     scale = parameter_scales(names, x0, known)
-    problem = _Forces(model, arrays, names, around, weight, scale, low, high)
+    whole = [name if name in known else name.rpartition(".")[0] for name in names]
+    problem = _Forces(model, arrays, names, whole, around, weight, scale, low, high)
     most = at_least("max_iterations", max_iterations, 1)
     return problem.solve(x0, most, positive("tolerance", tolerance))
 
@@ -138,6 +140,7 @@ class _Forces(LeastSquares):
         model: Model,
         arrays: Sequence[Array],
         names: Sequence[str],
+        whole: Sequence[str],
         world: World,
         weights: Mapping[str, float],
         scale: Array,
@@ -161,10 +164,9 @@ class _Forces(LeastSquares):
                     f"free: {name!r} is friction, expected none with loops, whose passive joints "
                     "share it; estimate it with the loops open"
                 )
-        whole = [x.rpartition(".")[0] if x.count(".") > 1 else x for x in self._rigid]
-        self._kernel = compile(
-            inverse_dynamics, model, world=world, parameters=list(dict.fromkeys(whole))
-        )
+        taken = dict.fromkeys(name for name in whole if name not in self._rubbing)
+        self._kernel = compile(inverse_dynamics, model, world=world, parameters=list(taken))
+        self.force_units = force_units(model)
         squares = (self._weights * tau) ** 2
         self.least = UNDETERMINED**2 * float(squares.sum() / len(q))
 
