@@ -150,8 +150,11 @@ def distribute_forces(
     steady = max_abs(opening) <= np.maximum(VIOLATION_FRACTION, among.cut) * (
         1.0 + max_abs(vd) + max_abs(terms.bias)
     )
-    listed = ", ".join(actuators[:4]) or "a robot without any"
-    message = f"actuators that can drive this motion; {listed} cannot: name others"
+    message = "actuators that can drive this motion; "
+    if actuators:
+        message += f"{', '.join(actuators[:4])} cannot: name others"
+    else:
+        message += "the robot has none, and moves as forward_dynamics computes without joint forces"
     tau = [
         require(steady, require(possible, t, message), "v and vd that keep loops closed")
         for t in tau
