@@ -8,6 +8,7 @@ from tests.contact.test_friction_solver import Problem
 from tiburon.trace.primitives import friction
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
 from tiburon.trace.primitives.friction_newton import project
+from tiburon.trace.primitives.friction_semismooth import natural_map
 from tiburon.trace.primitives.primitive import DirectMachine
 from tiburon.trace.primitives.sparse_system import elimination
 
@@ -59,6 +60,33 @@ def test_derivative_of_the_projection_equals_differences():
                     for e in (1e-6, -1e-6)
                 ]
                 np.testing.assert_allclose(D @ direction, (sides[0] - sides[1]) / 2e-6, atol=1e-7)
+
+
+def test_derivative_of_the_natural_map_equals_differences():
+    """Of points that stick, slide and open; the normal impulse does not depend on the slip."""
+    rng = np.random.default_rng(3)
+    m = DirectMachine()
+    kinds = set()
+    for least in (0.0, 0.5, -1e30):
+        for mu in (0.6, 0.0):
+            for _ in range(10):
+                x = rng.normal(size=3)
+                found = natural_map(m, list(x), mu, least)
+                t = np.array([*found.t, 0.0])
+                s = np.array([-t[1], t[0], 0.0])
+                n = np.array([0.0, 0.0, 1.0])
+                across = np.diag([1.0, 1.0, 0.0]) if found.along else np.outer(s, s)
+                D = found.across * across + found.normal * np.outer(n, n)
+                D += found.mixed * np.outer(t, n)
+                kinds.add((found.along, found.normal, found.mixed > 0.0))
+                for direction in rng.normal(size=(3, 3)):
+                    sides = [
+                        np.array(natural_map(m, list(x + e * direction), mu, least).value)
+                        for e in (1e-6, -1e-6)
+                    ]
+                    slope = (sides[0] - sides[1]) / 2e-6
+                    np.testing.assert_allclose(D @ direction, slope, atol=1e-7)
+    assert len(kinds) >= 4
 
 
 def test_paths_to_the_root_are_eliminated_without_new_entries():

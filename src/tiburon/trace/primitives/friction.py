@@ -48,6 +48,7 @@ from tiburon.trace.primitives.contact_layout import OWN, TURNED, ContactLayout, 
 from tiburon.trace.primitives.friction_derivative import FrictionAdjoint, FrictionTangent
 from tiburon.trace.primitives.friction_held import FrictionHeld
 from tiburon.trace.primitives.friction_newton import MOST_COLUMNS, FrictionNewton, project
+from tiburon.trace.primitives.friction_semismooth import FrictionSemismooth
 from tiburon.trace.primitives.primitive import (
     Index,
     Machine,
@@ -57,7 +58,7 @@ from tiburon.trace.primitives.primitive import (
     Truth,
     is_zero_row,
 )
-from tiburon.trace.primitives.sparse_system import SparseSystem
+from tiburon.trace.primitives.sparse_system import SparseSystem, UnsymmetricSystem
 
 BLOCK_REGULARIZATION = 1e-9
 """Regularization of a block, relative to its trace."""
@@ -295,14 +296,13 @@ class GaussSeidel:
         )
         rows = ((problem.p, 3 * count), (problem.y, size), (problem.alpha, count))
         self._kept = [(row, Row(m.memory(length)), length) for row, length in rows]
-        self._newton: FrictionNewton | None = None
+        self._convex = FrictionNewton(self, SparseSystem(m, layout, size)) if convex else None
+        self._newton: FrictionSemismooth | None = None
         self._held: FrictionHeld | None = None
-        self._convex = convex
-        if convex or (count > 1 and size <= MOST_COLUMNS):
-            system = SparseSystem(m, layout, size)
-            self._newton = FrictionNewton(self, system, convex=convex)
-            if stuck is not None and not convex and 3 * count > size:
-                self._held = FrictionHeld(self, system, stuck)
+        if not convex and count > 1 and size <= MOST_COLUMNS:
+            self._newton = FrictionSemismooth(self, UnsymmetricSystem(m, layout, size))
+            if stuck is not None and 3 * count > size:
+                self._held = FrictionHeld(self, SparseSystem(m, layout, size), stuck)
 
     @property
     def contacts(self) -> int:
@@ -413,13 +413,13 @@ class GaussSeidel:
         for row in (self._wait, self._patience):
             row.store(m, 0, m.constant(SWEEPS_BEFORE_NEWTON))
         self._mark.store(m, 0, m.constant(-1.0))
-        if self._newton is not None:
-            self._newton.begin()
+        if self._convex is not None:
+            self._convex.begin()
 
         def busy() -> Truth:
             return m.less(half, going.load(m, 0))
 
-        if self._convex:
+        if self._convex is not None:
             for _ in m.iterate(MOST_RESTARTS, busy):
                 self._solve_convex(busy(), tolerance, least, going)
             return
@@ -502,22 +502,24 @@ class GaussSeidel:
             first = m.less_equal(last, zero)
             rate = m.div(change, m.choose(first, one, last))
             rate = m.choose(first, m.constant(FIRST_RATE), m.choose(m.less(rate, one), rate, one))
-            bound = m.mul(tolerance, self.largest.load(m, 0))
-            if least is not None:
-                bound = larger(m, bound, least)
-            due = m.both(active, m.less_equal(m.mul(change, rate), bound))
+
+            def bound() -> Number:
+                found = m.mul(tolerance, self.largest.load(m, 0))
+                return found if least is None else larger(m, found, least)
+
+            due = m.both(active, m.less_equal(m.mul(change, rate), bound()))
             before.store(m, 0, change)
             if self._newton is not None:
-                due = m.either(due, self._accelerate(active, tolerance))
+                due = m.either(due, self._accelerate(active, tolerance, least))
             for _ in m.iterate(1, lambda due=due: due):  # type: ignore[misc]
-                small = m.less_equal(self.evaluate(due), bound)
+                small = m.less_equal(self.evaluate(due), bound())
                 going.store(m, 0, m.choose(m.both(due, small), zero, going.load(m, 0)))
 
     def _solve_convex(
         self, active: Truth, tolerance: Number, least: Number | None, going: Row
     ) -> None:
         """Solve by Newton's method; cases that are solved stop going."""
-        m, newton = self.m, self._newton
+        m, newton = self.m, self._convex
         assert newton is not None
         newton.solve(active, larger(m, tolerance, m.constant(NEWTON_TOLERANCE)))
         self.note_largest()
@@ -527,11 +529,11 @@ class GaussSeidel:
         small = m.both(active, m.less_equal(self.evaluate(active), bound))
         going.store(m, 0, m.choose(small, m.constant(0.0), going.load(m, 0)))
 
-    def _accelerate(self, active: Truth, tolerance: Number) -> Truth:
+    def _accelerate(self, active: Truth, tolerance: Number, least: Number | None) -> Truth:
         """Solve by Newton's method where sweeps converge slowly, after a while; return where.
 
-        What it finds counts only if its residual is smaller and its power is not larger: where the
-        convex problems have no solution, impulses grow while the residual shrinks.
+        What it finds counts only if its residual is smaller and its power is not larger: where
+        there is no solution, impulses grow while the residual shrinks.
         """
         m, newton = self.m, self._newton
         assert newton is not None
@@ -547,24 +549,29 @@ class GaussSeidel:
         for _ in m.iterate(1, lambda: due):
             before, power = self.evaluate(due), self._power()
             self.keep()
-            newton.solve(due, larger(m, tolerance, m.constant(NEWTON_TOLERANCE)))
+            newton.solve(due, larger(m, tolerance, m.constant(NEWTON_TOLERANCE)), least)
             # also false for what is not a number
             better = m.less(self.evaluate(due), before)
             slight = m.mul(m.constant(SLIGHT_POWER), self.square())
             better = m.both(better, m.less_equal(self._power(), larger(m, power, slight)))
             self.restore(m.less(m.choose(better, one, zero), one))
+            self.note_largest(due)
             patience = self._patience.load(m, 0)
             patience = m.choose(due, m.add(patience, patience), patience)
             self._patience.store(m, 0, patience)
         self._wait.store(m, 0, m.choose(over, self._patience.load(m, 0), wait))
         return due
 
-    def note_largest(self) -> None:
-        """Note the largest component of all impulses."""
-        m = self.m
-        self.largest.store(m, 0, m.constant(0.0))
+    def note_largest(self, where: Truth | None = None) -> None:
+        """Note the largest component of all impulses, in all cases or in some."""
+        m, found = self.m, Row(self.m.memory(1))
+        found.store(m, 0, m.constant(0.0))
         for i in m.loop(0, 3 * self.contacts):
-            self._raise(self.largest, self.problem.p.load(m, i))
+            self._raise(found, self.problem.p.load(m, i))
+        largest = found.load(m, 0)
+        if where is not None:
+            largest = m.choose(where, largest, self.largest.load(m, 0))
+        self.largest.store(m, 0, largest)
 
     def keep(self) -> None:
         """Note impulses, y and alpha."""
@@ -581,9 +588,10 @@ class GaussSeidel:
 
     def square(self) -> Number:
         """Return y . y."""
-        return self._sum_of_squares(self.problem.y, self.size)
+        return self.sum_of_squares(self.problem.y, self.size)
 
-    def _sum_of_squares(self, row: Row, count: int) -> Number:
+    def sum_of_squares(self, row: Row, count: int) -> Number:
+        """Return the sum of the squares of a row."""
         m = self.m
         total = Row(m.memory(1))
         total.store(m, 0, m.constant(0.0))
@@ -605,7 +613,7 @@ class GaussSeidel:
             near = visit.is_near(self.reach.load(m, 0))
             for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
                 most, at = visit.group.lanes(self.found, self._at)
-                found, known = visit.residual(convex=self._convex), most.load(m, 0)
+                found, known = visit.residual(convex=self._convex is not None), most.load(m, 0)
                 more = m.both(near, m.less(known, found))
                 most.store(m, 0, m.choose(more, found, known))
                 at.store(m, 0, m.choose(more, m.number(visit.k), at.load(m, 0)))

@@ -1,28 +1,23 @@
-"""Impulses of contacts by Newton's method on velocities, with a line search.
+"""Impulses of contacts by the convex law: Newton's method on velocities, with a line search.
 
-Sweeps over contacts pass impulses on from contact to contact: in stacks, and where masses differ
-much, they converge slowly. This method moves all at once. Symbols beyond those of `friction.py`,
-per contact:
+Convex law (Anitescu 2006): p in K, u in the dual cone, p . u = 0. A point that slides lifts off
+with u_n = mu |u_t|. Symbols beyond those of `friction.py`, per contact:
 
     K       impulses with |p_t| <= mu p_n and p_n >= p_0
-    shift   mu |u_t| of the iterate before for Coulomb's law (De Saxce), 0 for the convex law
     c       impulse of the iterate before
     r       1e6 / trace G, ten times larger with each further problem up to 1e8 / trace G; a second
             attempt begins with 1e5 / trace G, further ones with 1e4 / trace G
-    g(y)    proj_K(c - r (u + shift n)): the impulse at u = A y + b
+    g(y)    proj_K(c - r u): the impulse at u = A y + b
 
     minimize |y|^2 / 2 + sum |g|^2 / (2 r):    y = A^T g
 
-This is a convex problem without constraints for any c and shift, and Newton's method with a line
-search solves it from anywhere. Its solution with g = c solves the contact problem, whatever r is:
-c is replaced by g, and the shift by that of the new velocities, until they stay (a proximal, or
-augmented Lagrangian, method). Dependent contacts do no harm.
+This is a convex problem without constraints for any c, and Newton's method with a line search
+solves it from anywhere. Its solution with g = c solves the contact problem, whatever r is: c is
+replaced by g until it stays (a proximal, or augmented Lagrangian, method). Dependent contacts do no
+harm.
 
 The Hessian 1 + A^T W A, with W = -dg/du positive semidefinite, has as many rows as there are
 velocities, and is as sparse as the tree (`sparse_system`).
-
-Convex law (Anitescu 2006): p in K, u in the dual cone, p . u = 0. A point that slides lifts off
-with u_n = mu |u_t|.
 """
 
 from __future__ import annotations
@@ -59,7 +54,7 @@ LINE_SEARCH_SLOPE = 0.1
 """Slope along a step, relative to that at its start, at which the line search ends."""
 
 GRADIENT_TOLERANCE = 1e-7
-"""Gradient relative to y at which c and shift are replaced."""
+"""Gradient relative to y at which c is replaced."""
 
 
 class Projection(NamedTuple):
@@ -122,23 +117,22 @@ def project(m: Machine, x: Sequence[Number], mu: Number, least: Number) -> Proje
 class FrictionNewton:
     """Write the iteration for the contacts of a problem."""
 
-    def __init__(self, solver: GaussSeidel, system: SparseSystem, *, convex: bool) -> None:
+    def __init__(self, solver: GaussSeidel, system: SparseSystem) -> None:
         """Take memory.
 
         Args:
             solver: Visits the contacts; its problem is solved.
             system: The equations of a Newton step.
-            convex: Whether points obey the convex law instead of Coulomb's.
         """
         from tiburon.trace.primitives.friction import Row
 
         m = self.m = solver.m
-        self.solver, self.system, self.convex = solver, system, convex
+        self.solver, self.system = solver, system
         self.size = solver.size
         self._step = Row(m.memory(solver.size))
         count = solver.contacts
         self._center, self._u, self._w, self._g = (Row(m.memory(3 * count)) for _ in range(4))
-        self._shift, self._near = Row(m.memory(count)), Row(m.memory(count))
+        self._near = Row(m.memory(count))
         self._stiffer, self._start = Row(m.memory(1)), Row(m.memory(1))
         self._scalars = [Row(m.memory(1)) for _ in range(11)]
 
@@ -165,13 +159,8 @@ class FrictionNewton:
         least = m.constant(LEAST_STIFF)
         softer = m.choose(m.less(softer, least), least, softer)
         self._start.store(m, 0, m.choose(pending, softer, start))
-        for visit in self.solver.visits(reads=True):
-            slips = m.less(zero, problem.alpha.load(m, visit.k))
-            start = m.mul(problem.mu.load(m, visit.k), _speed(m, visit.velocity()))
-            start = zero if self.convex else m.choose(slips, start, zero)
-            self._shift.store(m, visit.k, start)
-            for axis, value in enumerate(visit.impulse()):
-                self._center.store(m, visit.row + axis, value)
+        for i in m.loop(0, 3 * self.solver.contacts, independent=True):
+            self._center.store(m, i, problem.p.load(m, i))
 
         def busy() -> Truth:
             return m.less(half, going.load(m, 0))
@@ -243,10 +232,8 @@ class FrictionNewton:
         """Return the impulse at a relative velocity, and r."""
         m, problem = self.m, self.solver.problem
         r = m.mul(m.mul(m.constant(STIFFNESS / 3.0), self._stiffer.load(m, 0)), visit.rho())
-        shifted = [u[0], u[1], m.add(u[2], self._shift.load(m, visit.k))]
         x = [
-            m.sub_product(r, a, self._center.load(m, visit.row + axis))
-            for axis, a in enumerate(shifted)
+            m.sub_product(r, a, self._center.load(m, visit.row + axis)) for axis, a in enumerate(u)
         ]
         mu, least = problem.mu.load(m, visit.k), problem.least.load(m, visit.k)
         return project(m, x, mu, least), r
@@ -353,8 +340,8 @@ class FrictionNewton:
         return m.load(total, 0)
 
     def _replace(self, settled: Truth, change: Row, largest: Row) -> None:
-        """Take the impulses and the slip of a stationary point for the next problem."""
-        m, problem = self.m, self.solver.problem
+        """Take the impulses of a stationary point for the next problem."""
+        m = self.m
         half = m.constant(0.5)
         change.store(m, 0, m.constant(0.0))
         largest.store(m, 0, m.constant(0.0))
@@ -368,15 +355,6 @@ class FrictionNewton:
                     _raise(m, change, m.sub_product(m.constant(1.0), old, new), taken)
                     _raise(m, largest, new, taken)
                     self._center.store(m, place, m.choose(taken, new, old))
-                if self.convex:
-                    continue
-                speed = _speed(m, [self._u.load(m, visit.row + axis) for axis in range(2)])
-                new = m.mul(problem.mu.load(m, visit.k), speed)
-                old = self._shift.load(m, visit.k)
-                # as an impulse
-                moved = m.mul(visit.rho(), m.sub_product(m.constant(1.0), old, new))
-                _raise(m, change, moved, taken)
-                self._shift.store(m, visit.k, m.choose(taken, new, old))
 
     def _finish(self, pending: Truth) -> None:
         """Write the impulses, and y = A^T p."""

@@ -3,7 +3,8 @@
 Two velocities are coupled only where a group of contacts has both in its support. Columns are
 eliminated by least degree: for robots on the ground, whose supports are paths to the root, that
 creates no further entries. The upper triangle is stored by rows in the order of elimination, each
-with its diagonal first; a factor holds reciprocals of the pivots there.
+with its diagonal first; a factor holds reciprocals of the pivots there. The lower triangle of a
+matrix that is not symmetric is stored as the upper one of its transpose.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tiburon.trace.primitives.contact_layout import ContactLayout
-from tiburon.trace.primitives.primitive import Machine, Number
+from tiburon.trace.primitives.primitive import Machine, Memory, Number
 
 if TYPE_CHECKING:
     from tiburon.trace.primitives.friction import Group, Row, Visit
@@ -63,6 +64,8 @@ def _in_runs(places: Sequence[int], lengths: Sequence[int]) -> bool:
 
 class SparseSystem:
     """Write assembly, elimination and substitution."""
+
+    _is_symmetric = True
 
     def __init__(self, m: Machine, layout: ContactLayout, size: int) -> None:
         """Take memory for the matrix, and tables of its structure.
@@ -141,7 +144,7 @@ class SparseSystem:
             self._law.store(self.m, place, self.m.constant(0.0))
 
     def add_law(self, visit: Visit, law: Sequence[Sequence[Number | None]]) -> None:
-        """Add E^T law E of a contact to W, for a symmetric law; None stands for zero."""
+        """Add E^T law E of a contact to W; None stands for zero."""
         m, rows = self.m, visit.rows()
         size = visit.group.rows
         for j in range(size):
@@ -155,7 +158,7 @@ class SparseSystem:
                             m.mul(x, row[j]) if total is None else m.add_product(x, row[j], total)
                         )
                 pulled.append(total)
-            for i in range(j + 1):
+            for i in range(j + 1 if self._is_symmetric else size):
                 place = i * size + j
                 total = self._law.load(m, place)
                 for row, x in zip(rows, pulled, strict=True):
@@ -165,11 +168,16 @@ class SparseSystem:
 
     def end_group(self, group: Group) -> None:
         """Add B^T W B of a group."""
-        m, size, length = self.m, group.rows, group.length
+        m, size = self.m, group.rows
         W = [
             [self._law.load(m, min(i, j) * size + max(i, j)) for j in range(size)]
             for i in range(size)
         ]
+        self._add_products(group, W, self._matrix)
+
+    def _add_products(self, group: Group, W: list[list[Number]], matrix: Memory) -> None:
+        """Add the upper triangle of B^T W B."""
+        m, size, length = self.m, group.rows, group.length
         # W B, columns in the order of elimination
         for j in m.loop(0, length):
             at = m.lookup(self._sorted, group.offset + j)
@@ -190,11 +198,11 @@ class SparseSystem:
                     if self._product_runs
                     else m.lookup(self._products, first + i * length + j)
                 )
-                total = m.load(self._matrix, target)
+                total = m.load(matrix, target)
                 for row in range(size):
                     pulled = self._pulled.load(m, j + row * length)
                     total = m.add_product(column[row], pulled, total)
-                m.store(self._matrix, target, total)
+                m.store(matrix, target, total)
 
     def factor(self) -> None:
         """Eliminate all columns."""
@@ -216,13 +224,17 @@ class SparseSystem:
 
     def solve(self, x: Row) -> None:
         """Replace a right-hand side by the solution, after `factor`."""
+        self._substitute(x, self._matrix)
+
+    def _substitute(self, x: Row, lower: Memory) -> None:
+        """Substitute forward, by the transpose of a matrix, and back."""
         m = self.m
         for k in m.loop(0, self.size):
             start, end = m.lookup(self._starts, k), m.lookup(self._starts, k + 1)
             here = m.mul(m.load(self._matrix, start), x.load(m, m.lookup(self._order, k)))
             for place in m.loop(start + 1, end):
                 column = m.lookup(self._columns, place)
-                entry = m.load(self._matrix, place)
+                entry = m.load(lower, place)
                 x.store(m, column, m.sub_product(entry, here, x.load(m, column)))
         total = m.memory(1)
         for k in m.loop(0, self.size, down=True):
@@ -234,3 +246,51 @@ class SparseSystem:
                 entry = m.load(self._matrix, place)
                 m.store(total, 0, m.sub_product(entry, known, m.load(total, 0)))
             x.store(m, column, m.mul(m.load(total, 0), m.load(self._matrix, start)))
+
+
+class UnsymmetricSystem(SparseSystem):
+    """The same for matrices W that are not symmetric. Columns are not exchanged."""
+
+    _is_symmetric = False
+
+    def __init__(self, m: Machine, layout: ContactLayout, size: int) -> None:
+        """Take memory for the matrix, and tables of its structure."""
+        super().__init__(m, layout, size)
+        self._lower = m.memory(self._stored)
+
+    def clear(self, diagonal: Number) -> None:
+        """Set the matrix to a multiple of 1."""
+        super().clear(diagonal)
+        m = self.m
+        for place in m.loop(0, self._stored, independent=True):
+            m.store(self._lower, place, m.load(self._matrix, place))
+
+    def end_group(self, group: Group) -> None:
+        """Add B^T W B of a group."""
+        m, size = self.m, group.rows
+        W = [[self._law.load(m, i * size + j) for j in range(size)] for i in range(size)]
+        self._add_products(group, W, self._matrix)
+        self._add_products(group, [list(row) for row in zip(*W, strict=True)], self._lower)
+
+    def factor(self) -> None:
+        """Eliminate all columns."""
+        m, one = self.m, self.m.constant(1.0)
+        pair = (self._matrix, self._lower)
+        for k in m.loop(0, self.size):
+            start, end = m.lookup(self._starts, k), m.lookup(self._starts, k + 1)
+            inverse = m.div(one, m.load(self._matrix, start))
+            m.store(self._matrix, start, inverse)
+            for place in m.loop(start + 1, end):
+                upper, lower = (m.mul(m.load(part, place), inverse) for part in pair)
+                shift = m.lookup(self._updates, place) - place
+                for other in m.loop(place, end, independent=self._in_runs):
+                    target = other + shift
+                    if not self._in_runs:
+                        target = m.lookup(self._targets, target)
+                    for part, factor in ((self._matrix, lower), (self._lower, upper)):
+                        old, known = m.load(part, target), m.load(part, other)
+                        m.store(part, target, m.sub_product(factor, known, old))
+
+    def solve(self, x: Row) -> None:
+        """Replace a right-hand side by the solution, after `factor`."""
+        self._substitute(x, self._lower)
