@@ -57,6 +57,41 @@ def test_one_case_of_a_batch_has_the_bits_of_a_run_alone():
     assert ((touched > 0.0) & (touched < 1.0)).all()
 
 
+def test_boxes_that_fall_onto_each_other_have_the_bits_of_any_batch():
+    """Solvers hold contacts that are far in this case because they are near in another one."""
+    bodies = [
+        tb.Body(
+            name,
+            joint=tb.Free(name),
+            inertia=tb.Inertia.box(mass, size),
+            shapes=(tb.Shape(tb.BoxShape(size)),),
+        )
+        for name, mass, size in (
+            ("plate", 1.0, (0.5, 0.5, 0.05)),
+            ("large", 2.0, (0.2, 0.2, 0.2)),
+            ("small", 0.3, (0.15, 0.15, 0.15)),
+        )
+    ]
+    model = tb.Model("stack", bodies)
+    rng = np.random.default_rng(2)
+    cases = 24
+    q, v = np.zeros((cases, 21)), 0.3 * rng.normal(size=(cases, 18))
+    for place, height in enumerate((0.025, 0.26, 0.55)):
+        tilt = 0.15 * rng.normal(size=(cases, 3)) * bool(place)
+        turn = np.concatenate([np.ones((cases, 1)), tilt], axis=1)
+        q[:, 7 * place : 7 * place + 4] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
+        q[:, 7 * place + 6] = height
+    v[:, :6] = 0.0
+    world = tb.World(ground=tb.Ground(static_friction=0.4))
+    many = tb.simulate(model, 0.3, q=q, v=v, world=world)
+    order = rng.permutation(cases)
+    others = tb.simulate(model, 0.3, q=q[order], v=v[order], world=world)
+    assert others.q.tobytes() == many.q[:, order].tobytes()
+    for case in (0, 6):
+        alone = tb.simulate(model, 0.3, q=q[case], v=v[case], world=world)
+        assert alone.q.tobytes() == many.q[:, case].tobytes()
+
+
 def test_a_resumed_run_has_the_bits_of_one_that_was_not_interrupted(tmp_path):
     q, v = dropped(3)
     whole = run(0.2, q, v)

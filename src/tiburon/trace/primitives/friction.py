@@ -640,7 +640,8 @@ class GaussSeidel:
         for visit in self.visits(reads=True):
             pushed = visit.is_pushed(visit.impulse())
             for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
-                self._raise(found, visit.power())
+                # cases that others take along have none
+                self._raise(found, m.choose(pushed, visit.power(), m.constant(0.0)))
         return found.load(m, 0)
 
     def _visit(self, visit: Visit, active: Truth) -> None:

@@ -164,6 +164,8 @@ class FrictionHeld:
         for k in m.loop(0, solver.contacts):
             self._tangential.store(m, k, zero)
             self._normal.store(m, k, zero)
+        for i in m.loop(0, 3 * solver.contacts, independent=True):
+            self._u.store(m, i, zero)
         solver.keep()
         given = solver.square()
 
@@ -339,7 +341,9 @@ class FrictionHeld:
             moved.append(m.sub_product(one, p[axis], value))
             change = larger(m, self._changed.load(m, 0), absolute(m, moved[axis]))
             self._changed.store(m, 0, change)
-            self._u.store(m, visit.row + axis, u[axis])
+            # cases that others take along keep the velocity at which the contact was near
+            known = self._u.load(m, visit.row + axis)
+            self._u.store(m, visit.row + axis, m.choose(near, u[axis], known))
         visit.collect(moved)
         weight = m.choose(near, self._weight(visit), zero)
         t, n = (m.mul(weight, x) for x in self._held(visit))
