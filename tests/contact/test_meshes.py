@@ -255,6 +255,21 @@ def test_corners_of_a_face_on_the_ground_each_have_a_contact(folder):
             assert widest < (2.0 * np.pi / sides + 1e-7 if sides < 7 else 1.3)
 
 
+def test_a_slab_with_a_shallow_chamfer_lies_still_on_its_face(folder):
+    """The rim of a chamfer of 3 degrees is farther out than the corners of the face below."""
+    rise = 0.05 * math.tan(math.radians(3.0))
+    levels = ((0.0, 0.15), (rise, 0.2), (0.1, 0.2))
+    vertices = np.array([(x, y, z) for z, r in levels for x in (-r, r) for y in (-r, r)])
+    slab = saved(folder, "slab", vertices, trimesh.convex.convex_hull(vertices).faces)
+    model = tb.Model("slab", [free_body(slab)])
+    floor = tb.World(ground=tb.Ground(static_friction=0.5))
+    q = [math.cos(0.3), 0.0, 0.0, math.sin(0.3), 0.0, 0.0, 1e-3]
+    run = tb.simulate(model, 0.5, q=q, v=[0.2, -0.1, 0.0, 0.0, 0.0, 0.0], world=floor)
+    assert np.abs(run.v[-1]).max() < 1e-9
+    assert abs(run.q[-1, 6]) < 1e-9
+    assert (tb.contacts(model, run.q[-1], world=floor).gap < 1e-9).sum() >= 3
+
+
 def test_a_mesh_of_a_box_tumbles_as_the_box_does(cube):
     """Without friction, kicked: velocities after impacts are unique."""
     floor = tb.World(ground=tb.Ground(static_friction=0.0))

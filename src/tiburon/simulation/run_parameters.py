@@ -126,7 +126,7 @@ def with_parameters(
         ModelError: If a robot cannot have a value.
 
     Example:
-        ``tb.with_parameters(arm, {"elbow.translation.x": 0.31, "wrist.mass": 0.8})``
+        ``tb.with_parameters(arm, {"tool.translation.x": 0.31, "link_1.mass": 5.2})``
     """
     check_places(model, None)
     wet = any(body.fluid is not None for body in model.bodies)

@@ -19,18 +19,16 @@ from tiburon.spatial.vec3 import Scalar, Vec3, add, dot, scale
 from tiburon.trace.primitives.farthest_rows import farthest_rows
 from tiburon.trace.value import where
 
-TILTED = 7
-"""Directions that are tilted; one more is the normal, for the lowest vertex. A corner of a face on
-the plane has a contact of its own if it turns by more than 1 / 7 of a circle, as up to hexagons."""
-
-TILT = 0.1
-"""Tangent of the angle of tilted directions."""
+TILTS = (0.02, 0.1, 0.02, 0.1, 0.02, 0.1, 0.02)
+"""Tangents of the angles between the normal and the directions around it. A corner of a face on the
+plane has a contact of its own if it turns by more than 1 / 7 of a circle, as up to hexagons. Small
+tilts find corners within chamfers of a few degrees, large ones corners that a step may close."""
 
 FIRST_ANGLE = 0.3
 """Angle of the first tilted direction [rad]: off the axes of most shapes."""
 
-HULL_POINTS = TILTED + 1
-"""Contacts of a hull with a plane."""
+HULL_POINTS = len(TILTS) + 1
+"""Contacts of a hull with a plane: one per direction, and the lowest vertex."""
 
 
 def hull_plane(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
@@ -49,11 +47,12 @@ def hull_plane(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
 
     along, across, up = (in_hull(axis(second, k)) for k in range(3))
     down = scale(up, -1.0)
-    directions = [down] * HULL_POINTS
-    for k in range(TILTED):
-        angle = FIRST_ANGLE + 2.0 * math.pi * k / TILTED
-        tilt = add(scale(along, TILT * math.cos(angle)), scale(across, TILT * math.sin(angle)))
-        directions[k] = add(down, tilt)
+    directions = []
+    for k, tilt in enumerate(TILTS):
+        angle = FIRST_ANGLE + 2.0 * math.pi * k / len(TILTS)
+        x, y = tilt * math.cos(angle), tilt * math.sin(angle)
+        directions.append(add(down, add(scale(along, x), scale(across, y))))
+    directions.append(down)
     found: list[ContactGeometry] = []
     rows: list[Scalar] = []
     for x, y, z, row in farthest_rows(first.size, directions):
