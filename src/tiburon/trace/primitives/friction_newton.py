@@ -22,8 +22,9 @@ velocities, and is as sparse as the tree (`sparse_system`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tiburon.trace.primitives.primitive import Machine, Number, Truth
 
@@ -58,10 +59,10 @@ GRADIENT_TOLERANCE = 1e-7
 
 
 class Projection(NamedTuple):
-    """Projection of an impulse onto K, and the parts of its derivative."""
+    """An impulse that follows from x, and the parts of its derivative."""
 
     value: list[Number]
-    """The projection."""
+    """The impulse."""
 
     t: tuple[Number, Number]
     """Direction of the tangential part; zero where there is none."""
@@ -76,7 +77,7 @@ class Projection(NamedTuple):
     """Change of the normal part with x_n."""
 
     mixed: Number
-    """Change of the normal part with x along t, and of the tangential one with x_n."""
+    """Change of the tangential part along t with x_n; for projections also the reverse."""
 
 
 def project(m: Machine, x: Sequence[Number], mu: Number, least: Number) -> Projection:
@@ -114,8 +115,47 @@ def project(m: Machine, x: Sequence[Number], mu: Number, least: Number) -> Proje
     return Projection(value, t, along, across, normal, mixed)
 
 
-class FrictionNewton:
+class NewtonSums(ABC):
+    """Sums over contacts that Newton's method for a contact problem takes."""
+
+    symmetric: ClassVar[bool]
+    """Whether the normal impulse changes with tangential velocities as much as the reverse."""
+    m: Machine
+    system: Any
+    _u: Row
+    _g: Row
+
+    @abstractmethod
+    def _mapped(self, visit: Visit, u: Sequence[Number]) -> tuple[Projection, Number]:
+        """Return the impulse at a relative velocity with its derivatives, and r."""
+
+    def _add(self, visit: Visit, near: Truth) -> None:
+        """Add A_k^T g and A_k^T W A_k of a contact."""
+        m, zero = self.m, self.m.constant(0.0)
+        u = visit.velocity()
+        found, r = self._mapped(visit, u)
+        # cases that are far have no part in the sums of the group
+        r = m.choose(near, r, zero)
+        value = [m.choose(near, x, zero) for x in found.value]
+        for axis in range(3):
+            self._u.store(m, visit.row + axis, u[axis])
+            self._g.store(m, visit.row + axis, value[axis])
+        (tx, ty), across = found.t, m.mul(r, found.across)
+        bend = m.sub_product(r, found.across, m.mul(r, found.along))
+        mixed = m.mul(r, found.mixed)
+        xx = m.add_product(m.mul(bend, tx), tx, across)
+        xy = m.mul(m.mul(bend, tx), ty)
+        yy = m.add_product(m.mul(bend, ty), ty, across)
+        xn, yn, nn = m.mul(mixed, tx), m.mul(mixed, ty), m.mul(r, found.normal)
+        below = (xn, yn) if self.symmetric else (None, None)
+        self.system.add_law(visit, ((xx, xy, xn), (xy, yy, yn), (*below, nn)))
+        visit.collect(value)
+
+
+class FrictionNewton(NewtonSums):
     """Write the iteration for the contacts of a problem."""
+
+    symmetric = True
 
     def __init__(self, solver: GaussSeidel, system: SparseSystem) -> None:
         """Take memory.
@@ -228,7 +268,7 @@ class FrictionNewton:
         m = self.m
         return visit.is_pushed([self._center.load(m, visit.row + axis) for axis in range(3)])
 
-    def _projected(self, visit: Visit, u: Sequence[Number]) -> tuple[Projection, Number]:
+    def _mapped(self, visit: Visit, u: Sequence[Number]) -> tuple[Projection, Number]:
         """Return the impulse at a relative velocity, and r."""
         m, problem = self.m, self.solver.problem
         r = m.mul(m.mul(m.constant(STIFFNESS / 3.0), self._stiffer.load(m, 0)), visit.rho())
@@ -237,27 +277,6 @@ class FrictionNewton:
         ]
         mu, least = problem.mu.load(m, visit.k), problem.least.load(m, visit.k)
         return project(m, x, mu, least), r
-
-    def _add(self, visit: Visit, near: Truth) -> None:
-        """Add A_k^T g and A_k^T W A_k of a contact."""
-        m, zero = self.m, self.m.constant(0.0)
-        u = visit.velocity()
-        found, r = self._projected(visit, u)
-        # cases that are far have no part in the sums of the group
-        r = m.choose(near, r, zero)
-        value = [m.choose(near, x, zero) for x in found.value]
-        for axis in range(3):
-            self._u.store(m, visit.row + axis, u[axis])
-            self._g.store(m, visit.row + axis, value[axis])
-        (tx, ty), across = found.t, m.mul(r, found.across)
-        bend = m.sub_product(r, found.across, m.mul(r, found.along))
-        mixed = m.mul(r, found.mixed)
-        xx = m.add_product(m.mul(bend, tx), tx, across)
-        xy = m.mul(m.mul(bend, tx), ty)
-        yy = m.add_product(m.mul(bend, ty), ty, across)
-        xn, yn, nn = m.mul(mixed, tx), m.mul(mixed, ty), m.mul(r, found.normal)
-        self.system.add_law(visit, ((xx, xy, xn), (xy, yy, yn), (xn, yn, nn)))
-        visit.collect(value)
 
     def _search(
         self, moves: Truth, slope: Row, other: Row, low: Row, high: Row, at: Row, low_slope: Row
@@ -332,7 +351,7 @@ class FrictionNewton:
                     m.add_product(at.load(m, 0), w[axis], self._u.load(m, visit.row + axis))
                     for axis in range(3)
                 ]
-                found, _ = self._projected(visit, u)
+                found, _ = self._mapped(visit, u)
                 value = m.load(total, 0)
                 for a, b in zip(found.value, w, strict=True):
                     value = m.sub_product(a, b, value)

@@ -26,15 +26,14 @@ tree (`sparse_system`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from tiburon.trace.primitives.friction_newton import NewtonSums, Projection
 from tiburon.trace.primitives.primitive import Index, Machine, Number, Truth
 
 if TYPE_CHECKING:
     from tiburon.trace.primitives.friction import GaussSeidel, Row, Visit
     from tiburon.trace.primitives.sparse_system import UnsymmetricSystem
-
-__all__ = ["FrictionSemismooth"]
 
 STIFFNESS, LEAST_STIFFNESS, MOST_STIFFNESS = 100.0, 0.01, 1e9
 """k at first, and its bounds; below the least the method gives up."""
@@ -62,29 +61,7 @@ SETTLED = 1e-7
 """|F| relative to |y| at which c is replaced."""
 
 
-class NaturalMap(NamedTuple):
-    """The natural map of a contact, and the parts of its derivative."""
-
-    value: list[Number]
-    """The impulse g."""
-
-    t: tuple[Number, Number]
-    """Direction of the tangential part."""
-
-    along: Number
-    """Change of the tangential part along t with that of x along t."""
-
-    across: Number
-    """Change of the tangential part across t."""
-
-    normal: Number
-    """Change of the normal part with x_n."""
-
-    mixed: Number
-    """Change of the tangential part along t with x_n."""
-
-
-def natural_map(m: Machine, x: Sequence[Number], mu: Number, least: Number) -> NaturalMap:
+def natural_map(m: Machine, x: Sequence[Number], mu: Number, least: Number) -> Projection:
     """Return max(p_0, x_n), and x_t projected onto the disc that belongs to it."""
     zero, one = m.constant(0.0), m.constant(1.0)
     closed = m.less(least, x[2])
@@ -98,7 +75,7 @@ def natural_map(m: Machine, x: Sequence[Number], mu: Number, least: Number) -> N
     scale = m.choose(slides, m.mul(radius, over), one)
     # without friction there is no tangential part to change
     along = m.choose(m.either(slides, m.less_equal(radius, zero)), zero, one)
-    return NaturalMap(
+    return Projection(
         [m.mul(scale, x[0]), m.mul(scale, x[1]), n],
         t,
         along,
@@ -108,8 +85,11 @@ def natural_map(m: Machine, x: Sequence[Number], mu: Number, least: Number) -> N
     )
 
 
-class FrictionSemismooth:
+class FrictionSemismooth(NewtonSums):
     """Write the iteration for the contacts of a problem."""
+
+    # tangential velocities do not change the normal impulse
+    symmetric = False
 
     def __init__(self, solver: GaussSeidel, system: UnsymmetricSystem) -> None:
         """Take memory.
@@ -210,7 +190,7 @@ class FrictionSemismooth:
         for _ in self.m.iterate(1, lambda: near):
             yield near
 
-    def _mapped(self, visit: Visit, u: Sequence[Number]) -> tuple[NaturalMap, Number]:
+    def _mapped(self, visit: Visit, u: Sequence[Number]) -> tuple[Projection, Number]:
         """Return the impulse at a relative velocity, and r."""
         m, problem = self.m, self.solver.problem
         r = m.mul(m.mul(m.constant(1.0 / 3.0), self._stiffness.load(m, 0)), visit.rho())
@@ -219,27 +199,6 @@ class FrictionSemismooth:
         ]
         mu, least = problem.mu.load(m, visit.k), problem.least.load(m, visit.k)
         return natural_map(m, x, mu, least), r
-
-    def _add(self, visit: Visit, near: Truth) -> None:
-        """Add A_k^T g and A_k^T W A_k of a contact."""
-        m, zero = self.m, self.m.constant(0.0)
-        u = visit.velocity()
-        found, r = self._mapped(visit, u)
-        # cases that are far have no part in the sums of the group
-        r = m.choose(near, r, zero)
-        value = [m.choose(near, x, zero) for x in found.value]
-        for axis in range(3):
-            self._u.store(m, visit.row + axis, u[axis])
-            self._g.store(m, visit.row + axis, value[axis])
-        (tx, ty), across = found.t, m.mul(r, found.across)
-        bend = m.sub_product(r, found.across, m.mul(r, found.along))
-        mixed = m.mul(r, found.mixed)
-        xx = m.add_product(m.mul(bend, tx), tx, across)
-        xy = m.mul(m.mul(bend, tx), ty)
-        yy = m.add_product(m.mul(bend, ty), ty, across)
-        xn, yn, nn = m.mul(mixed, tx), m.mul(mixed, ty), m.mul(r, found.normal)
-        self.system.add_law(visit, ((xx, xy, xn), (xy, yy, yn), (None, None, nn)))
-        visit.collect(value)
 
     def _restart(
         self, settled: Truth, failed: Truth, tolerance: Number, least: Number | None
