@@ -5,8 +5,11 @@ import pydoc
 
 import tiburon as tb
 
-UNREADABLE = ("_MISSING_TYPE", "_SupportsArray", "_NestedSequence", "Buffer", "dtype[", " at 0x")
-"""What unions of NumPy, sentinels and objects without a text of their own print."""
+UNREADABLE = (
+    *("_MISSING_TYPE", "_SupportsArray", "_NestedSequence", "Buffer", "dtype[", " at 0x"),
+    "*<class ",
+)
+"""Texts of unions of NumPy, of sentinels, of objects without a repr, and of sets of keywords."""
 
 LONGEST = 250
 """Characters of a parameter with type and default; the longest is a union of seven shapes."""

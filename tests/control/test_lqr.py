@@ -97,6 +97,8 @@ def test_loops_are_held_by_one_motor():
         ({"inputs": []}, tb.ModelError, "one input"),
         ({"inputs": "slid 0"}, tb.UnknownNameError, "slid 0"),
         ({"q": np.zeros((2, 1))}, tb.ShapeError, "one state"),
+        ({"errors": "flag"}, TypeError, "lqr: takes no 'errors'"),
+        ({"out": np.zeros(1)}, TypeError, "lqr: takes no 'out'"),
     ],
 )
 def test_bad_input_is_refused(changes, error, words):

@@ -24,7 +24,7 @@ from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.functions.closed_loops import loop_inverse_dynamics, loop_jacobian
 from tiburon.functions.dynamics import inverse_dynamics
-from tiburon.functions.keywords import DynamicsCall
+from tiburon.functions.keywords import STATE_CALL, StateCall, takes_conditions, unexpected_keyword
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.simulation.linearization import linearize
@@ -98,6 +98,7 @@ class LinearQuadraticRegulator:
 
 
 @public
+@takes_conditions
 def lqr(
     model: Model,
     q: ArrayLike,
@@ -107,7 +108,7 @@ def lqr(
     *,
     dt: float | None = None,
     inputs: Sequence[str] | str | None = None,
-    **conditions: Unpack[DynamicsCall],
+    **conditions: Unpack[StateCall],
 ) -> LinearQuadraticRegulator:
     """Return the linear quadratic regulator about a state that the inputs can hold.
 
@@ -131,6 +132,8 @@ def lqr(
     Example:
         ``tb.lqr(rov, q, None, Q=np.ones(12), R=0.1, inputs="base", fluid=tb.Water())``
     """
+    if not STATE_CALL.issuperset(conditions):
+        raise unexpected_keyword("lqr", STATE_CALL, conditions)
     at = np.asarray(model.integrate(q, np.zeros(model.nv)))
     speed = np.zeros(model.nv) if v is None else np.asarray(v, dtype=np.float64)
     if at.ndim != 1 or speed.shape != (model.nv,):
@@ -194,7 +197,7 @@ def _weight(value: ArrayLike, size: int, name: str) -> Array:
 
 
 def _holding(
-    model: Model, q: Array, v: Array, places: tuple[int, ...], conditions: DynamicsCall
+    model: Model, q: Array, v: Array, places: tuple[int, ...], conditions: StateCall
 ) -> Array:
     """Return the joint force of the inputs that holds the set point."""
     rest = np.zeros(model.nv)

@@ -30,8 +30,8 @@ from tiburon.errors import DomainError, ModelError, SecondOrderCollisionError, S
 from tiburon.functions.contact import AT_REST, TOUCHING_GAP, Pairs, refuse_meshes
 from tiburon.functions.keywords import (
     DYNAMICS_CALL,
-    Conditions,
-    Parameters,
+    STATE_CALL,
+    StateCall,
     takes_conditions,
     unexpected_keyword,
 )
@@ -56,10 +56,6 @@ TOLERANCE = 1e-12
 
 REMOTE_VELOCITY = 1e9
 """Normal velocity that keeps a contact point out of a problem [m/s]."""
-
-
-class _Call(Conditions, Parameters, total=False):
-    """Shared keywords of `contact_dynamics`."""
 
 
 class ContactDynamics(NamedTuple):
@@ -173,7 +169,7 @@ def contact_dynamics(
     last: ArrayLike | None = None,
     force_tolerance: float = 1e-9,
     acceleration_tolerance: float = 1e-9,
-    **conditions: Unpack[_Call],
+    **conditions: Unpack[StateCall],
 ) -> ContactDynamics:
     """Compute contact forces with Coulomb friction, the modes of contacts, and accelerations.
 
@@ -206,9 +202,8 @@ def contact_dynamics(
     Example:
         ``tb.contact_dynamics(dog, q, v, tau, world=floor).modes``
     """
-    known = frozenset((*Conditions.__annotations__, *Parameters.__annotations__))
-    if not known.issuperset(conditions):
-        raise unexpected_keyword("contact_dynamics", known, conditions)
+    if not STATE_CALL.issuperset(conditions):
+        raise unexpected_keyword("contact_dynamics", STATE_CALL, conditions)
     world, fluid = conditions.get("world"), conditions.get("fluid")
     check_places(model, world)
     place = world_with(world, fluid) or DEFAULT_WORLD

@@ -82,6 +82,10 @@ class WorldCall(Surroundings, Parameters, Delivery, total=False):
     """All shared keywords of functions of dynamics that no force enters, such as inertias."""
 
 
+class StateCall(Conditions, Parameters, total=False):
+    """Shared keywords of functions of dynamics that combine results of several kernels."""
+
+
 class DynamicsCall(Conditions, Parameters, Delivery, total=False):
     """All shared keywords of functions of dynamics."""
 
@@ -93,6 +97,7 @@ DELIVERY = frozenset(Delivery.__annotations__)
 CONDITIONS = frozenset(Conditions.__annotations__)
 MODEL_CALL = frozenset(ModelCall.__annotations__)
 WORLD_CALL = frozenset(WorldCall.__annotations__)
+STATE_CALL = frozenset(StateCall.__annotations__)
 DYNAMICS_CALL = frozenset(DynamicsCall.__annotations__)
 
 AXES = ("frame", "world")
