@@ -22,7 +22,7 @@ from tiburon.errors import BY_JOINT, ArgumentError, TiburonError, shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-LOOKED_AT = 200
+MAX_CHECKED_ELEMENTS = 200
 """How many elements of a collection are compared with their annotation."""
 
 
@@ -243,7 +243,7 @@ def _fits_class(kind: Any, parts: tuple[Any, ...], value: Any) -> bool:
         if not isinstance(value, Mapping):
             return False
         keys, values = parts if len(parts) == 2 else (Any, Any)
-        listed = list(value.items())[:LOOKED_AT]
+        listed = list(value.items())[:MAX_CHECKED_ELEMENTS]
         return all(_fits(keys, k) and _fits(values, v) for k, v in listed)
     if kind is not str and issubclass(kind, Iterable) and kind.__module__ in _COLLECTIONS:
         return _fits_collection(kind, parts, value)
@@ -273,7 +273,7 @@ def _fits_collection(kind: type, parts: tuple[Any, ...], value: Any) -> bool:
     if isinstance(value, np.ndarray) and plain:
         # arrays hold numbers; elements of other kinds come in lists
         return False
-    listed = list(value)[:LOOKED_AT]
+    listed = list(value)[:MAX_CHECKED_ELEMENTS]
     if not parts:
         return True
     if issubclass(kind, tuple) and parts[-1] is not Ellipsis:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.functions.load_tracking import AIM, TrackedLoad, tracked_load
+from tiburon.functions.load_tracking import AIM_SIZE, TrackedLoad, tracked_load
 
 FLOOR = tb.World(ground=tb.Ground(static_friction=0.6))
 
@@ -32,7 +32,7 @@ def tracked(plan, q, v, wanted, touching, slip_damping=0.0):
         np.zeros(0),
         *(np.array(part) for part in (friction, torsion, limits, weights, surfaces)),
         touching,
-        np.zeros(AIM),
+        np.zeros(AIM_SIZE),
         np.array([0.0, 0.0, slip_damping, 1.0, 0.0]),
         np.full(groups, 1e30),
         np.zeros(len(layout.undriven)),

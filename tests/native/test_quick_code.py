@@ -22,7 +22,7 @@ def quick(monkeypatch, kernel_directory):
     monkeypatch.setattr(code, "QUICK_LINES", dict.fromkeys(PARTS, (0, 100_000)))
     for own in (code, kernel):
         monkeypatch.setattr(own, "QUICK_CASES", 5)
-    monkeypatch.setattr(kernel, "CALLS_BETWEEN_LOOKS", 2)
+    monkeypatch.setattr(kernel, "CALLS_BETWEEN_CHECKS", 2)
     code.forget_codes()
     yield
     code.forget_codes()

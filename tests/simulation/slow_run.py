@@ -30,7 +30,7 @@ def main(path, kind):
     # progress is reported, and rows are written, after every native call
     run_module.INTERVAL = run_module.HAND_ON_INTERVAL = 0.0
     fixed_run.PLAN_STEPS = 32
-    recorder.FLUSH_SECONDS = recorder.HAND_ON_SECONDS = 0.0
+    recorder.FLUSH_SECONDS = recorder.MAX_ROW_DELAY = 0.0
 
     def halt(done, duration):
         if done >= HALT and not sys.stdin.closed:

@@ -355,7 +355,7 @@ def test_sparse_rows_are_stored_with_intermediate_checkpoints(monkeypatch, tmp_p
             steps.append((float(times[-1]), whole))
             super().wrote(times, lasting, whole=whole)
 
-    monkeypatch.setattr(recorder, "HAND_ON_SECONDS", -1.0)
+    monkeypatch.setattr(recorder, "MAX_ROW_DELAY", -1.0)
     monkeypatch.setattr(fixed_run_module, "PLAN_STEPS", 250)
     monkeypatch.setattr(run_module, "RowWriter", Watched)
     found = tb.simulate(

@@ -47,10 +47,10 @@ SATURATION_TOLERANCE = 1e-9
 WRENCH_TOLERANCE = 1e-9
 """Relative error up to which thrusters give a wrench."""
 
-AUTHORITY = 1e-6
+MIN_AUTHORITY = 1e-6
 """Part of the largest wrench along an axis at or below which thrusters have no authority."""
 
-KEEPS = ("wrench", "direction")
+SATURATION_TARGETS = ("wrench", "direction")
 """What saturated thrusters keep as well as they can: the wrench, or its direction."""
 
 
@@ -175,7 +175,7 @@ class ThrusterAllocation:
         )
 
     def __post_init__(self) -> None:
-        choice("keep", self.keep, KEEPS)
+        choice("keep", self.keep, SATURATION_TARGETS)
 
     def without(self, *names: str) -> "ThrusterAllocation":
         """Return the allocation after some thrusters have failed: they give no thrust.
@@ -229,7 +229,7 @@ class ThrusterAllocation:
                 wrench = np.zeros(6)
                 wrench[axis] = sign * most
                 done = wrench - kept.allocate(wrench).missing
-                found[axis, side] = done[axis] if sign * done[axis] > AUTHORITY * most else 0.0
+                found[axis, side] = done[axis] if sign * done[axis] > MIN_AUTHORITY * most else 0.0
         return found
 
     def _weighted(self) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from tiburon.model.model import per_model
 from tiburon.simulation.state import State
 from tiburon.trace.array import TracedArray, as_traced
 
-THROUGH = ("joints", "actuators")
+FORCE_TARGETS = ("joints", "actuators")
 """How forces act: on joints directly, or as commands of their actuators."""
 
 Gains = float | tuple[float, ...]
@@ -165,8 +165,8 @@ def _order(path: JointPath, names: tuple[str, ...]) -> list[int]:
 
 def commands_of(state: State, chosen: JointSelection, force: Any, through: str) -> Any:
     """Return joint forces [N or N m], shape (..., n), as commands by name."""
-    if through not in THROUGH:
-        raise OptionError("through", THROUGH, through)
+    if through not in FORCE_TARGETS:
+        raise OptionError("through", FORCE_TARGETS, through)
     parts = entries(force)
     if through == "joints":
         names = state.system.command_names

@@ -23,7 +23,7 @@ from tiburon.contact.candidates import FIELDS
 from tiburon.contact.geometry.pairs import pair
 from tiburon.control.allocation import command_of_thrust
 from tiburon.control.joint_tracking import (
-    THROUGH,
+    FORCE_TARGETS,
     JointSelection,
     commands_of,
     model_key,
@@ -33,7 +33,7 @@ from tiburon.control.motion_path import GaitPath, MotionPath, MotionSample
 from tiburon.control.run_time import RunTimeFields, run_time_fields, table_handles
 from tiburon.errors import DomainError, ModelError, ShapeError, shown
 from tiburon.functions.load_sharing import LoadSharing
-from tiburon.functions.load_tracking import AIM, TrackedLoad, tracked_load
+from tiburon.functions.load_tracking import AIM_SIZE, TrackedLoad, tracked_load
 from tiburon.load_sharing.contact_load import ContactLoad, load_weight
 from tiburon.load_sharing.objectives.objective import Sum
 from tiburon.load_sharing.objectives.smoothness import FadingSmoothness, TorqueSmoothness
@@ -76,7 +76,7 @@ MOMENT = 1e-9
 STEP_LIMIT_MARGIN = 1e-6
 """Part of a step limit that bounds of normal forces leave free."""
 
-BEFORE_ALL = -1e9
+PAST_TIME = -1e9
 """Time of a change of contacts before any [s]."""
 
 
@@ -234,7 +234,7 @@ class LoadSharingControl(RunTimeFields):
                 raise DomainError(gain, "a finite value of at least 0", shown(value))
             put(self, gain, float(value))
         choice("contact", self.contact, CONTACTS)
-        choice("through", self.through, THROUGH)
+        choice("through", self.through, FORCE_TARGETS)
         if not self.plan.layout.undriven:
             raise ModelError("plan: expected a floating body or object, got only driven joints")
 
@@ -271,7 +271,7 @@ class LoadSharingControl(RunTimeFields):
         layout = self.plan.layout
         count = layout.size + len(layout.driven) + len(layout.groups) + 5 * len(self._aimed)
         count += len(layout.undriven)
-        return (*((0.0,) * count), BEFORE_ALL, 0.0, BEFORE_ALL)
+        return (*((0.0,) * count), PAST_TIME, 0.0, PAST_TIME)
 
     def read(self, run: Trajectory) -> SharedRun:
         """Return what the controller shared in a run of it.
@@ -324,7 +324,7 @@ class LoadSharingControl(RunTimeFields):
         at = [sum(sizes[:k]) for k in range(7)]
         x, tau, touched, offsets, shifts, drift = (z[at[k] : at[k + 1]] for k in range(6))
         changed_at, _, last = z[at[6] :]
-        started = np.where(last > 0.5 * BEFORE_ALL, 1.0, 0.0)
+        started = np.where(last > 0.5 * PAST_TIME, 1.0, 0.0)
         dt = started * (state.time - last)
         sample, shifts = self._sampled(state, own, dt, offsets, shifts)
         planned = [sample.touching.get(name, 1.0) for name in plan.contact_names]
@@ -599,7 +599,7 @@ class LoadSharingControl(RunTimeFields):
             np.array([x for site in plan.sites for x in site.values]),
             *map(row, (friction, torsion, limits, weights, surfaces)),
             row([sample.touching.get(name, 1.0) for name in plan.contact_names]),
-            row(aims or [0.0] * AIM),
+            row(aims or [0.0] * AIM_SIZE),
             row([k * k, 2.0 * k, own["slip_damping"], 1.0 - own["friction_reserve"], rho]),
             row(caps),
             row(drift),

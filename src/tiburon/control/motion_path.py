@@ -31,7 +31,7 @@ from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.regions import function
 
-NEVER = 1e9
+UNREACHED_TIME = 1e9
 """Time that never comes [s]."""
 
 CLEARANCE_SHARES = ((0.25, 0.78), (0.5, 1.0), (0.75, 0.78))
@@ -352,7 +352,7 @@ class GaitPath:
         w, x, y, z = base[:4]
         axis = np.array([1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z)])
         velocity = ahead[0] * axis + ahead[1] * np.array([-axis[1], axis[0]])
-        until = NEVER if duration is None else positive("duration", duration, "s")
+        until = UNREACHED_TIME if duration is None else positive("duration", duration, "s")
         return cls(
             first.name,
             tuple(base.tolist()),
@@ -513,8 +513,8 @@ class GaitPath:
             )
             touching[point.name] = np.where(in_air, 0.0, 1.0)
             landed = start + (np.minimum(n, last) - phase) * period
-            since = np.where(n > first, time - landed, NEVER)
-            left = np.where(swings, (duty - share) * period, NEVER)
+            since = np.where(n > first, time - landed, UNREACHED_TIME)
+            left = np.where(swings, (duty - share) * period, UNREACHED_TIME)
             spans[point.name] = (since, left)
         rises = [sum(parts) / len(self.points) for parts in zip(*climb, strict=True)]
         way, rate, surge = traveled(time)

@@ -20,7 +20,7 @@ GROUND_FRICTION, PLANNED_FRICTION = 0.8, 0.6
 SPEED = 0.3
 """Of the dog [m/s]."""
 
-SHOWN = (1.98, 2.32)
+FIGURE_TIMES = (1.98, 2.32)
 """Times of the figure: one landing and one lift of each pair of feet [s]."""
 
 
@@ -85,7 +85,7 @@ def _figure(
     figure = Figure(figsize=(10.0, 6.0), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True, sharey="row")
     last = float(runs[0].time[-1])
-    begin, end = SHOWN if last >= SHOWN[1] else (0.0, last)
+    begin, end = FIGURE_TIMES if last >= FIGURE_TIMES[1] else (0.0, last)
     headings = ("all load in one sample", "smoothed (default)")
     for column, (run, shared, heading) in enumerate(zip(runs, forces, headings, strict=True)):
         shown = (run.time >= begin) & (run.time <= end)

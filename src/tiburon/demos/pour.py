@@ -28,7 +28,7 @@ MIN_NORMAL_FORCE = 0.5
 DROP_TIME = 0.1
 """Time in which a glass is lost that is held without reserve [s]."""
 
-RESERVE = 0.25
+FRICTION_RESERVE = 0.25
 """Share of the planned friction that the controller keeps in reserve."""
 
 
@@ -98,7 +98,7 @@ def grasp(robot: Model, q: Any) -> Any:
 
 def pour(
     lower: float = FRICTION_RATIO,
-    reserve: float = RESERVE,
+    reserve: float = FRICTION_RESERVE,
     duration: float = DURATION,
     **options: Any,
 ) -> Any:
@@ -177,7 +177,7 @@ def pick_and_pour(duration: float | None = None) -> Demonstration:
         f"lifts a glass of 0.4 kg by {1e3 * run.q[-1, -1]:.0f} mm and tilts it by "
         f"{np.degrees(run.q[-1, 1]):.0f} degrees",
         f"friction is {FRICTION * FRICTION_RATIO:g} where {FRICTION:g} was planned; "
-        f"{100 * RESERVE:.0f} % are kept in reserve, and no finger slips by more than "
+        f"{100 * FRICTION_RESERVE:.0f} % are kept in reserve, and no finger slips by more than "
         f"{slip_of(run):.0e} m",
         f"without reserve the glass slips by {1e3 * slip_of(bare):.1f} mm in {DROP_TIME:g} s, "
         "and is lost",

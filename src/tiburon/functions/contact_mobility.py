@@ -1,4 +1,4 @@
-"""Mobility of walkers and hands while some contacts touch, and what is left when motors fail.
+"""Mobility of walkers and hands while some contacts touch, and after motors have failed.
 
 A contact point that sticks is a ball joint between its body and the ground: with these the robot is
 a closed mechanism, whose mobility M(t) and redundancy r(t) change as feet land and lift (Nahon
@@ -170,7 +170,7 @@ class Feathering:
 
     @property
     def summary(self) -> str:
-        """What is left, in a sentence or two."""
+        """The remaining mobility and motors, in a sentence or two."""
         all_of = len(self.failed) + len(self.remaining)
         lead = f"{len(self.failed)} of {all_of} motors failed" if self.failed else "no motor failed"
         if self.lost_mobility:

@@ -34,7 +34,7 @@ MAX_GAP = 1e-3
 RANK_TOLERANCE = 1e-9
 """Singular value relative to the largest that counts as zero."""
 
-SIDES = 16
+PYRAMID_SIDES = 16
 """Sides of the pyramids inside friction cones."""
 
 FORCE_CLOSURE_MARGIN = 1e-7
@@ -180,7 +180,7 @@ def force_closure(plan: "LoadSharing", q: Array, touching: Array) -> ForceClosur
         q: Configuration [m or rad], shape (nq,).
         touching: 1 for each contact, loop, thruster and cable that takes part.
     """
-    inner = plan.with_pyramids(SIDES)
+    inner = plan.with_pyramids(PYRAMID_SIDES)
     problem: Any = inner.problem(q, touching=touching)
     A1, A2 = np.asarray(problem.A1), np.asarray(problem.A2)
     n = A1.shape[1]

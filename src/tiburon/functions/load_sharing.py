@@ -30,7 +30,7 @@ from tiburon.errors import (
     UnknownNameError,
     shown,
 )
-from tiburon.functions.keywords import CONDITIONS, Conditions
+from tiburon.functions.keywords import CONDITIONS, Conditions, takes_conditions
 from tiburon.functions.library import check_places, inputs_of, library_function
 from tiburon.functions.load_checks import MAX_GAP, ForceClosure, check_motion, force_closure
 from tiburon.load_sharing.certificate import (
@@ -104,11 +104,11 @@ _BAD_CODES = (False, True, True, True, False, False, True)
 _IS_BAD = np.array(_BAD_CODES)
 """The same for many cases."""
 
-SIDES = 16
+PYRAMID_SIDES = 16
 """Sides of the pyramids around friction cones in explanations."""
 
-OF_PUSH = ("friction", "torsion", "center of pressure", "least normal force")
-"""Limits that a contact without its first one, which pulls, does not have."""
+PUSHING_LIMITS = ("friction", "torsion", "center of pressure", "least normal force")
+"""Limits that belong to pushing contacts: a contact that may pull has none of them."""
 
 ACTIVE_MULTIPLIER = 1e-9
 """Multiplier relative to the largest above which a limit is active."""
@@ -116,7 +116,7 @@ ACTIVE_MULTIPLIER = 1e-9
 LEAST_ALIGNMENT = 0.3
 """Cosine between a proposed shift and the way to a contact above which that one names it."""
 
-RESERVE = 1e-3
+LIMIT_RESERVE = 1e-3
 """Reserve of limits in proposed motions, relative to the largest generalized force."""
 
 REPORTED_VIOLATION = 1e-7
@@ -197,7 +197,7 @@ class LoadShare(NamedTuple):
     """Joint forces and contact forces of one state or many."""
 
     plan: "LoadSharing"
-    """What was asked."""
+    """The plan that shared the load."""
 
     tau: Array
     """Joint force [N or N m], shape (..., nv); zero at joints that nothing drives. NaN where there
@@ -789,6 +789,7 @@ class LoadSharing:
         return self.layout.redundancy - unfelt_count(self.model, self.layout)
 
     @public
+    @takes_conditions
     def share(
         self,
         q: ArrayLike,
@@ -1070,6 +1071,7 @@ class LoadSharing:
         )
 
     @public
+    @takes_conditions
     def joint_wrenches(self, share: LoadShare, **conditions: Unpack[Conditions]) -> "JointWrenches":
         """Return what each joint of the tree transmits under a shared load (4.29).
 
@@ -1200,7 +1202,7 @@ class LoadSharing:
         taking = self._all if touching is None else np.asarray(self._taking_part(touching))
         return force_closure(self, at, taking)
 
-    def with_pyramids(self, sides: int = SIDES, *, inscribed: bool = True) -> "LoadSharing":
+    def with_pyramids(self, sides: int = PYRAMID_SIDES, *, inscribed: bool = True) -> "LoadSharing":
         """Return the same plan with pyramids in place of exact friction cones, if it has these."""
         if self.limits.sides is not None:
             return self
@@ -1251,7 +1253,7 @@ class LoadSharing:
         if not self.limits.relax and len(b1):
             given = ((q, v, vd, touching), changes, conditions)
             nearest, shortfall = self._nearest_motion(*given, 0.0)
-            reported = self._nearest_motion(*given, RESERVE)[1]
+            reported = self._nearest_motion(*given, LIMIT_RESERVE)[1]
             reported = shortfall if reported is None else reported
             if reported is not None:
                 remedy = [f"or {_changed_text(self.equation_names, -reported)}"]
@@ -1268,7 +1270,7 @@ class LoadSharing:
                 i
                 for i, name in enumerate(names)
                 if limit != "pushes"
-                or not name.startswith(tuple(f"{element}: {x}" for x in OF_PUSH))
+                or not name.startswith(tuple(f"{element}: {x}" for x in PUSHING_LIMITS))
             ]
             excess = least_excess(A1, b1, A2[others], b2[others], [others.index(k)])
             if excess is not None:
@@ -1294,7 +1296,7 @@ class LoadSharing:
         parts += [_lifted_text(name, amount) for name, amount in lifted.items()]
         shift = None
         if not self.limits.relax:
-            inside = self._inside((q, v, vd, touching), changes, conditions, RESERVE)
+            inside = self._inside((q, v, vd, touching), changes, conditions, LIMIT_RESERVE)
             shift = self._base_shift(q, touching, *inside)
         if shift is not None:
             toward = self._foot_toward(q, touching, shift)

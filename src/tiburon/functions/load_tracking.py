@@ -17,7 +17,7 @@ from tiburon.model import Model
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.program import Input
 
-AIM = 10
+AIM_SIZE = 10
 """Scalars of the aim of a foot: position, velocity, acceleration, completed share."""
 
 GAINS = 5
@@ -65,7 +65,7 @@ def _inputs(model: Model, options: Options) -> list[Input]:
     feet = sum(foot is not None for foot in choices["feet"])
     own = [
         Input("planned", (groups,)),
-        Input("aims", (AIM * max(feet, 1),)),
+        Input("aims", (AIM_SIZE * max(feet, 1),)),
         Input("gains", (GAINS,)),
         Input("caps", (groups,)),
         Input("drift", (len(layout.undriven),)),
@@ -107,7 +107,7 @@ def _tracked(setting: Setting, *inputs: Scalars) -> Any:
             FootAim(
                 aims[k : k + 3], aims[k + 3 : k + 6], aims[k + 6 : k + 9], (aims[k + 9], 0.0, 0.0)
             )
-            for k in range(0, AIM * count, AIM)
+            for k in range(0, AIM_SIZE * count, AIM_SIZE)
         ],
         Following(*gains[:3]),
         choices["sites"],

@@ -32,7 +32,7 @@ from tiburon.hydro.thrust import command_for, thrust_range
 from tiburon.model import Body, Model, Pose
 from tiburon.record import named_line
 
-MOVES = ("roll", "pitch", "yaw", "height")
+BASE_MOTIONS = ("roll", "pitch", "yaw", "height")
 """Motions of a floating base: rotation about its own x, about the horizontal line across its
 heading and about world z; translation along world z."""
 
@@ -271,13 +271,13 @@ class _Search:
         names: Sequence[str] = (free,) if isinstance(free, str) else tuple(free or ())
         if free is None and len(bases) == 1:
             names = ("roll", "pitch")
-        own = [name for name in names if name in MOVES]
+        own = [name for name in names if name in BASE_MOTIONS]
         if own and len(bases) != 1:
             raise ModelError(
                 f"model {model.name!r}: {own[0]} needs exactly one floating base, got "
                 f"{len(bases)}; name joints or velocity variables in free="
             )
-        rows = known_rows(model, [name for name in names if name not in MOVES])
+        rows = known_rows(model, [name for name in names if name not in BASE_MOTIONS])
         self.moves: list[Callable[[Array], Array]] = []
         for name in own:
             self.moves.append(_base_move(model, bases[0], name))

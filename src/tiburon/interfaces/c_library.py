@@ -140,7 +140,7 @@ def compile_c(
         library: Path of the library.
         target: Name among `TARGETS`.
         hidden: Whether only functions are seen from outside that say so.
-        quickly: Tells of a text whether it is compiled without optimization: in a seventh of the
+        quickly: Returns whether a text is compiled without optimization: in a seventh of the
             time, to code with the same bits that takes up to twice as long; none by default.
 
     Raises:

@@ -68,7 +68,7 @@ LONG_DERIVATIVES = 500_000
 """Characters of the code of derivatives beyond which it is compiled without optimization: that of
 robots with several loops takes longer than all else, and derivatives are evaluated rarely."""
 
-LISTED = ("world", "fluid", "forces", "control", "passive", "limits")
+PARAMETER_KEYWORDS = ("world", "fluid", "forces", "control", "passive", "limits")
 """Keywords that `tiburon.parameters` takes, too."""
 
 
@@ -131,7 +131,7 @@ def export_fmu(
     listed = [parameters] if isinstance(parameters, str) else list(parameters)
     named: list[NamedScalar] = []
     if listed:
-        given = {key: value for key, value in options.items() if key in LISTED}
+        given = {key: value for key, value in options.items() if key in PARAMETER_KEYWORDS}
         named = named_scalars(run_parameters(model, **given), listed, model)
         options = {**options, "parameters": {one.name: one.value for one in named}}
     own = stepper(model, dt, method=method, **options)

@@ -293,7 +293,7 @@ class CacheEntry:
 
 
 def cache_enabled() -> bool:
-    """Tell whether TIBURON_CACHE_DIR leaves the cache on."""
+    """Return whether TIBURON_CACHE_DIR leaves the cache on."""
     setting = os.environ.get("TIBURON_CACHE_DIR")
     return setting is None or setting.strip().lower() not in ("", "off")
 

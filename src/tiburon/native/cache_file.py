@@ -34,7 +34,7 @@ _MARSHAL_VERSION = 4
 
 
 def pack_entry(key: str, metadata: dict[str, Any], code: bytes) -> bytes:
-    """Give the content of a file.
+    """Return the content of a file.
 
     Args:
         key: What the entry is found by.

@@ -105,7 +105,7 @@ def llvm_stamp() -> str | None:
 
 @functools.cache
 def host() -> Host:
-    """Describe this machine: as LLVM did when it was asked first, or does now.
+    """Describe this machine: as LLVM described it first, or does now.
 
     Raises:
         ImportError: If llvmlite is missing, or one of several others if it is broken.

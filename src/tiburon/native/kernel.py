@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["Kernel", "NativeKernel", "ProgramSource", "Source", "kernel_of", "make_kernel"]
 
 
-CALLS_BETWEEN_LOOKS = 1000
+CALLS_BETWEEN_CHECKS = 1000
 """Calls of quickly compiled code after which it looks again for optimized code."""
 
 
@@ -466,7 +466,7 @@ class Kernel:
                 table.set_kernel(code.one.first_address(), QUICK_CASES)
         else:
             code.one.optimize_in_background()
-            table.set_kernel(code.one.first_address(), CALLS_BETWEEN_LOOKS)
+            table.set_kernel(code.one.first_address(), CALLS_BETWEEN_CHECKS)
 
     def _in_order(self, arguments: Sequence[Any], named: dict[str, Any]) -> Sequence[Any] | None:
         """Return arguments in order if keywords are exactly those that are missing, else None."""

@@ -19,7 +19,7 @@ from tiburon.native.target import LaneIndex, NativeIndex, NativeMachine, Ref, Sl
 _VECTOR_LOOP = ("!100 = distinct !{!100, !101}", '!101 = !{!"llvm.loop.vectorize.enable", i1 true}')
 """Requests vectorization, which is off elsewhere; shared by all loops that request it."""
 
-_SELDOM = '!102 = !{!"branch_weights", i32 1, i32 2000}'
+_UNLIKELY = '!102 = !{!"branch_weights", i32 1, i32 2000}'
 """Weights of a branch whose first destination is rarely taken."""
 
 
@@ -82,7 +82,7 @@ class LlvmTarget:
     def declarations(self) -> list[str]:
         """Return the declarations of everything used so far, one line each, sorted."""
         loops = list(_VECTOR_LOOP) if self._has_vector_loops else []
-        weights = [_SELDOM] if self._has_rare_code else []
+        weights = [_UNLIKELY] if self._has_rare_code else []
         return [*loops, *weights, *self._tables.values()] + [
             f"declare {self.float_type} @llvm.{name}.{self._suffix}"
             f"({', '.join([self.float_type] * arity)})"
@@ -240,7 +240,7 @@ class LlvmTarget:
         return self._int("icmp eq", i, j)
 
 
-MOST_ABREAST = 8
+MAX_INDEX_LANES = 8
 """Indices that run abreast in one vector."""
 
 
@@ -327,8 +327,8 @@ class LlvmMachine(NativeMachine):
             yield from self.loop(0, count)
             return
         outside = self.target
-        for first in range(0, count, MOST_ABREAST):
-            self._abreast = min(MOST_ABREAST, count - first)
+        for first in range(0, count, MAX_INDEX_LANES):
+            self._abreast = min(MAX_INDEX_LANES, count - first)
             width = 1 << (self._abreast - 1).bit_length()
             if width == 1:
                 self._abreast = 0
@@ -725,8 +725,8 @@ def function_attributes(lanes: int) -> str:
 
     With "no-builtins" LLVM does not turn loops and runs of stores into calls of `memcpy` or
     `memset`: loaded code cannot reach functions outside of its memory block. The stack is aligned
-    to whole vectors: LLVM learns too late that registers are spilled to do so by itself, and every
-    spilled vector of 64 bytes would lie across two cache lines.
+    to whole vectors: LLVM finds out too late that registers are spilled to do so by itself, and
+    every spilled vector of 64 bytes would lie across two cache lines.
     """
     if lanes == 1:
         return 'nounwind "no-builtins"'

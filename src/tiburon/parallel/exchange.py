@@ -20,7 +20,7 @@ from tiburon.arrays import Array
 from tiburon.errors import DomainError, PartnerError, shown
 from tiburon.operating_system import cpu_count
 from tiburon.results.trajectory import Trajectory
-from tiburon.simulation.partitioned import PARTED
+from tiburon.simulation.partitioned import CURRENT_SESSION
 
 
 def checked_patience(given: float) -> float:
@@ -36,11 +36,11 @@ def checked_patience(given: float) -> float:
 
 def carried_out(session: Any, call: Callable[[], Trajectory]) -> Trajectory:
     """Carry out the run of one process, with its messages."""
-    token = PARTED.set(session)
+    token = CURRENT_SESSION.set(session)
     try:
         run = call()
     finally:
-        PARTED.reset(token)
+        CURRENT_SESSION.reset(token)
     run.messages = session.messages
     return run
 

@@ -44,7 +44,7 @@ STATES = ("q", "v", "x", "command")
 RESERVED_OPTIONS = ("store", "progress", "budget", "threads", "case_numbers", "duration", "model")
 """Keywords of `simulate` that a sweep decides itself."""
 
-LOOKED_AT = 32
+MAX_CHECKED_VALUES = 32
 """Values along an axis whose structure is looked at."""
 
 MAX_MESSAGES = 100
@@ -321,11 +321,12 @@ class SweepPlan(NamedTuple):
 
         Raises:
             CaseError: If it raises an error.
-            ModelError: If errors are recorded, and all of the first `LOOKED_AT` cases raise one.
+            ModelError: If errors are recorded, and all of the first `MAX_CHECKED_VALUES` cases
+                raise one.
         """
         if not self.record_errors:
             return self._piloted(design.point(0))
-        looked = min(design.count, LOOKED_AT)
+        looked = min(design.count, MAX_CHECKED_VALUES)
         problems = []
         for case in range(looked):
             try:
@@ -357,7 +358,11 @@ class SweepPlan(NamedTuple):
         found = []
         start = [0] * len(design.axes)
         for axis, size in enumerate(design.shape):
-            looked = range(size) if size <= LOOKED_AT else np.linspace(0, size - 1, LOOKED_AT)
+            looked = (
+                range(size)
+                if size <= MAX_CHECKED_VALUES
+                else np.linspace(0, size - 1, MAX_CHECKED_VALUES)
+            )
             keys: set[Any] = set()
             kept: list[Any] = []
             tokens: dict[int, Any] = {}

@@ -13,15 +13,15 @@ from tiburon.viewer.report import Section, Verdict, figure_markup, report_html, 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHOWN = "identified, trimmed"
+SHOWN_PREDICTION = "identified, trimmed"
 """Prediction that figures and replay show."""
 
-ABOUT = (
+INTRODUCTION = (
     "A free-floating BlueROV2 in a pool reacts to its arm. The arm follows its measured joint "
     "angles, the vehicle is predicted from its measured start. Data: Kolano et al. (MIT)."
 )
 
-HONEST = (
+LIMITATIONS = (
     "The motions are slow: roll and pitch are nearly quasi-static and do not tell scalar from full "
     "added mass. Dynamics shows in the rates and in runs that ring. Drag as coded: the source's "
     "program applies coefficients of translation to rotation. Identified predictions pitch with "
@@ -93,7 +93,7 @@ def pool_page(table: PoolTable) -> str:
     sections = [
         Section(
             "Errors relative to a vehicle that stays as it starts",
-            f"Identified parameters are judged on {table.judged_on}. {HONEST}",
+            f"Identified parameters are judged on {table.judged_on}. {LIMITATIONS}",
             table_markup(rows, ("prediction", "roll, pitch", "rates", "bound", "verdict")),
         ),
         Section(
@@ -122,7 +122,7 @@ def pool_page(table: PoolTable) -> str:
         sections.append(
             Section(
                 f"{angle} of all runs",
-                f"Measured (blue) and predicted (orange, {SHOWN}) over time.",
+                f"Measured (blue) and predicted (orange, {SHOWN_PREDICTION}) over time.",
                 figure_markup(figure, f"{angle} of all runs"),
             )
         )
@@ -145,7 +145,7 @@ def pool_page(table: PoolTable) -> str:
         text += "".join(f" Not determined: {line}." for line in fit.undetermined)
         columns = ("parameter", "published", "estimate", "95 % interval", "")
         sections.append(Section(f"Parameters {name}", text, table_markup(values, columns)))
-    return report_html("Validation on measured runs", ABOUT, verdicts, sections)
+    return report_html("Validation on measured runs", INTRODUCTION, verdicts, sections)
 
 
 @styled
@@ -156,7 +156,7 @@ def _runs_figure(table: PoolTable, k: int) -> "Figure":
     rows = -(-len(table.runs) // columns)
     figure = Figure(figsize=(13.0, 1.5 * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
-    found = table.predictions[SHOWN]
+    found = table.predictions[SHOWN_PREDICTION]
     for place, ax in enumerate(axes.flat):
         if place >= len(table.runs):
             ax.set_axis_off()
@@ -179,7 +179,7 @@ def pool_replay(table: PoolTable, name: str) -> str:
     path = run.joint_path()
     q = np.tile(np.array(model.neutral(), dtype=np.float64), (len(run.time), 2, 1))
     q[..., model.indices(path.joints, of="q")] = path.at(run.time).position[:, None, :]
-    predicted = np.column_stack([table.predictions[SHOWN][place], run.attitude[:, 2]])
+    predicted = np.column_stack([table.predictions[SHOWN_PREDICTION][place], run.attitude[:, 2]])
     q[:, 0, :4] = quaternion_of(predicted)
     q[:, 1, :4] = quaternion_of(run.attitude)
     time = run.time - run.time[0]

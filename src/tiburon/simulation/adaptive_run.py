@@ -75,7 +75,7 @@ class AdaptiveClock(NamedTuple):
     """Most attempts in this call."""
 
     sample: Scalar
-    """Whether to ask a sampled controller in the given state: 1 or 0."""
+    """Whether to sample the controller in the given state: 1 or 0."""
 
 
 PARTS_PER_STEP = 8
@@ -94,7 +94,7 @@ class _Going(NamedTuple):
 
 
 def memory_form(system: System, pair: Pair) -> tuple[int, Structure]:
-    """Return what a case carries along: how many numbers, in which form."""
+    """Return size and structure of the integrator memory of a case."""
     q, w, rates = resting_state(system)
     tolerances = Tolerances(1.0, 1.0)
     leaves, structure = flatten(
@@ -354,7 +354,7 @@ FIRST, START, TIME, STOP, TRIES, SAMPLE = (
 
 
 class _Found(NamedTuple):
-    """What a native call gives, cases leading but in states."""
+    """Results of a native call; cases lead in all arrays but states."""
 
     states: Array
     memory: Array
@@ -424,7 +424,7 @@ class AdaptiveRun(RunCases):
         return GRID_STEPS
 
     def arrays(self) -> dict[str, Array]:
-        """Return the numbers that a checkpoint keeps."""
+        """Return the arrays that a checkpoint keeps."""
         own = {"state": self.state, "held": self.held, "memory": self.memory}
         return {**own, **self._event_arrays()}
 
@@ -442,7 +442,7 @@ class AdaptiveRun(RunCases):
         return {**found, "pending": pending} if pending else found
 
     def start_events(self) -> None:
-        """Let the events happen that are due at the start of the run."""
+        """Handle the events that are due at the start of the run."""
         if self._instants is not None:
             self._start_events(self._instants)
 
@@ -451,7 +451,7 @@ class AdaptiveRun(RunCases):
         self._start = max(self._start, 2.0) if self._start != 1.0 else 1.0
 
     def sample(self) -> None:
-        """Ask the traced controller, whose commands are held from here on."""
+        """Sample the traced controller and hold its commands from here on."""
         running = self.running
         clock = self._clocks(running, self.time)
         clock[:, SAMPLE], clock[:, TRIES] = 1.0, 0.0
@@ -545,7 +545,7 @@ class AdaptiveRun(RunCases):
         """Step all cases until the last of some times, and fill in their rows."""
         behind = self.running
         while len(behind):
-            self.patience()
+            self.check_budget()
             clock = self._clocks(behind, float(times[-1]))
             clock[:, ADAPTIVE_CLOCK : ADAPTIVE_CLOCK + len(times)] = times
             found = self._call(self.memory[behind], self.state[behind], behind, clock)
@@ -594,7 +594,7 @@ class AdaptiveRun(RunCases):
         """Step all cases to a time, events included; fill in the row."""
         self._acted.clear()
         while True:
-            self.patience()
+            self.check_budget()
             self._handle_pending(time)
             running = self.running
             due = {c for c, known in self._pending.items() if known and _due(known[0][0], time)}
@@ -740,7 +740,7 @@ class AdaptiveRun(RunCases):
         return found
 
     def _handle_pending(self, time: float) -> None:
-        """Let events up to a time happen."""
+        """Handle events up to a time."""
         assert self._instants is not None
         for case in [int(c) for c in self.running]:
             known = self._pending.get(case, [])

@@ -9,14 +9,14 @@ from tiburon.arrays import Array, NDArray
 from tiburon.results.outcome import EventRecord, Outcome, Outcomes, SharedOutcome
 from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import Instants, Watch
-from tiburon.simulation.loop_coordinates import UNHELD, unheld_message
+from tiburon.simulation.loop_coordinates import SINGULAR_EVENT, unheld_message
 from tiburon.simulation.recorder import RowWriter
 from tiburon.simulation.system import System
 
 Cases: TypeAlias = NDArray[np.intp]
 """Numbers of cases."""
 
-THOROUGH_CASES = 32
+MAX_DIAGNOSED_CASES = 32
 """Diverged cases whose cause is searched by taking the step again."""
 
 
@@ -30,7 +30,7 @@ class RunCases:
         begin: Time at the start of the run [s].
         dt: Interval of the time grid [s].
         done: Steps of the grid taken since the start of the run.
-        asked: Step at which a controller outside of native loops was asked last; -1 for none.
+        asked: Step at which a controller outside of native loops was sampled last; -1 for none.
         outcomes: How cases ended, by number; running ones are missing, and those that ended
             together because the run did.
         event_records: Events that happened, in the order in which they were found.
@@ -42,7 +42,7 @@ class RunCases:
         is_running: Whether any case continues.
         writer: Where rows go; set before the first step.
         readings: Latest sensor readings, shape (cases, channels); None without sensors.
-        patience: Called between native calls of unknown length; raises what ends the run.
+        check_budget: Called between native calls of unknown length; raises what ends the run.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class RunCases:
         self.is_running = True
         self.writer: RowWriter | None = None
         self.readings: Array | None = None
-        self.patience: Callable[[], None] = _endless
+        self.check_budget: Callable[[], None] = _endless
         self._alive: Cases | None = None
         self._others: SharedOutcome | None = None
 
@@ -141,7 +141,7 @@ class RunCases:
         return Outcomes(len(self.state), self.outcomes, self._others)
 
     def close(self, case: int, outcome: Outcome) -> None:
-        """Take a case for ended, as an earlier part of the run found it."""
+        """Mark a case as ended, with the outcome of an earlier part of the run."""
         self.outcomes[case] = outcome
         self.leave(np.array([case]))
 
@@ -174,7 +174,7 @@ class RunCases:
                 self.close_as(case, "lost", time, f"lost at {time:.6g} s: {self.system.lost}")
                 continue
             state, held = self.state[case], self.held[case]
-            thorough = number < THOROUGH_CASES
+            thorough = number < MAX_DIAGNOSED_CASES
             cause = first_to_diverge(self.system, method, state, held, time, dt, thorough=thorough)
             quantity = cause.quantity
             text = message(time, quantity)
@@ -200,14 +200,14 @@ class RunCases:
         return found
 
     def start_events(self) -> None:
-        """Let the events happen that are due at the start of the run."""
+        """Handle the events that are due at the start of the run."""
 
     def _event_arrays(self) -> dict[str, Array]:
         """Return the arrays of a checkpoint that belong to events."""
         return {} if self.events is None else {"sides": self.sides, "until": self.until}
 
     def _start_events(self, instants: Instants) -> None:
-        """Let events happen at the start of the run."""
+        """Handle events at the start of the run."""
         ended: dict[int, str] = {}
         endless: dict[int, str] = {}
         cases = self.running
@@ -236,7 +236,7 @@ class RunCases:
             )
             self.close_as(int(cases[place]), "zeno", float(time[place]), message, event=name)
         for place, name in ended.items():
-            if name.startswith(UNHELD):
+            if name.startswith(SINGULAR_EVENT):
                 case = int(cases[place])
                 q = self.state[case, : self.system.model.nq]
                 found = unheld_message(self.system, q, float(time[place]))
@@ -250,7 +250,7 @@ class RunCases:
         return over
 
     def sample(self) -> None:
-        """Ask a traced controller, where that is not part of the native loop."""
+        """Sample a traced controller, where that is not part of the native loop."""
 
     def leave(self, cases: Cases) -> None:
         """Take ended cases out of running ones."""
@@ -259,4 +259,4 @@ class RunCases:
 
 
 def _endless() -> None:
-    """Wait as long as it takes."""
+    """Accept any wall-clock time."""

@@ -25,7 +25,7 @@ from tiburon.simulation.system import ELEMENTS, System, surrounded
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-TAKEN = ("world", "fluid", "time")
+SUPPORTED_KEYWORDS = ("world", "fluid", "time")
 """Shared keywords that a linear model with compliant contact takes."""
 
 
@@ -116,12 +116,14 @@ def _posed(
     if not elements:
         return None
     refused = [
-        name for name, value in conditions.items() if name not in TAKEN and value is not None
+        name
+        for name, value in conditions.items()
+        if name not in SUPPORTED_KEYWORDS and value is not None
     ]
     if refused:
         raise ModelError(
-            f"linearize with compliant contact: expected {', '.join(TAKEN)} alone, got "
-            f"{refused[0]}; leave it out, or pass contact=False"
+            f"linearize with compliant contact: expected {', '.join(SUPPORTED_KEYWORDS)} alone, "
+            f"got {refused[0]}; leave it out, or pass contact=False"
         )
     (element,) = elements
     assert isinstance(element, CompliantContact)

@@ -49,7 +49,7 @@ class Cause(NamedTuple):
 
 
 class _StopError(Exception):
-    """Ends the step that is looked into."""
+    """Ends the step that is diagnosed."""
 
 
 def first_to_diverge(
@@ -115,7 +115,7 @@ def first_to_diverge(
             opened = _off_grid(system, q, w, dt, time) or _unsolved(system, q, w, held, dt, time)
             opened = opened or _opened(system, *after, time + dt)
             if opened is None and system.held:
-                # a sampled controller is asked at the end of a step
+                # a controller is sampled at the end of a step
                 opened = _bad_command(system, *after, held, time + dt)
     except _StopError:
         if causes:
@@ -174,7 +174,7 @@ def _unsolved(
 
 
 def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None:
-    """Return which loop a step opened for good, if any."""
+    """Return which loop a step opened beyond repair, if any."""
     model = system.model
     if not model.loops:
         return None
@@ -218,7 +218,7 @@ def _cause(system: System, place: int) -> Cause:
     return Cause(f"velocity {model.v_names[place]!r}", None)
 
 
-def tell_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) -> None:
+def report_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) -> None:
     """Add to the outcomes of a run which contact missed the tolerance of its impulses, and how far.
 
     Args:
@@ -255,7 +255,7 @@ def _rigid_states(
     return element, dict(zip(OWN_STATES, z[:, element.own_states].T, strict=True))
 
 
-def tell_penetration(
+def report_penetration(
     system: System, state: Array, held: Array, outcomes: Outcomes, parameters: Mapping[str, Array]
 ) -> None:
     """Add to the outcomes of a run which contact penetrated deepest, how far and when.
@@ -307,14 +307,14 @@ def tell_penetration(
 
 Places = NDArray[np.intp]
 
-STEPS_PER_LOOK = 50
+STEPS_PER_CHECK = 50
 """Steps of a run for each configuration that is looked at: some percent of their cost."""
 
-MOST_LOOKS = 20000
+MAX_CHECKS = 20000
 """Configurations of all cases that are looked at, where first and last rows are not more."""
 
 
-def tell_rank_changes(
+def report_rank_changes(
     system: System,
     recorder: Recorder,
     steps: int,
@@ -337,7 +337,7 @@ def tell_rank_changes(
     if not model.loops or system.loop_method is not None or system.switch_places or rows < 2:
         return
     cases = len(outcomes)
-    looks = min(rows, max(2, min(1 + steps // STEPS_PER_LOOK, MOST_LOOKS // cases)))
+    looks = min(rows, max(2, min(1 + steps // STEPS_PER_CHECK, MAX_CHECKS // cases)))
     places = np.unique(np.linspace(0, rows - 1, looks).astype(np.intp))
     cut = max(RANK_TOLERANCE, system.redundancy_tolerance)
 

@@ -452,7 +452,7 @@ class ExactRun(AdaptiveRun):
         self._show_forces()
 
     def start_events(self) -> None:
-        """Decide the modes of contacts at the start, then let the events there happen."""
+        """Decide the contact modes at the start, then handle the events there."""
         for case in [int(c) for c in self.running]:
             self._change(case, self.time, self.state[case], (), TOUCHING_GAP)
         self._show_forces()
@@ -472,7 +472,7 @@ class ExactRun(AdaptiveRun):
         self._show_forces()
 
     def sample(self) -> None:
-        """Ask the traced controller; forces jump, and with them modes may end."""
+        """Sample the traced controller; forces jump, which may end contact modes."""
         super().sample()
         self._check_modes()
 
@@ -529,7 +529,7 @@ class ExactRun(AdaptiveRun):
     # instants
 
     def _handle_pending(self, time: float) -> None:
-        """Let events up to a time happen."""
+        """Handle events up to a time."""
         for case in [int(c) for c in self.running]:
             known = self._pending.get(case, [])
             while known and known[0][0] <= time + TIME_TOLERANCE:
@@ -584,7 +584,7 @@ class ExactRun(AdaptiveRun):
         return sharper, self._at(one, np.array([sharper]))[0]
 
     def _happen(self, case: int, when: float, row: Array, sides: Mapping[int, float]) -> bool:
-        """Let events of one case happen; return whether its motion changes."""
+        """Handle events of one case; return whether its motion changes."""
         first = self._watch.first
         own = {k - first: side for k, side in sides.items() if k >= first}
         acted = False
@@ -822,7 +822,7 @@ class ExactRun(AdaptiveRun):
     def _returning(
         self, now: _Contacts, touched: NDArray[np.bool_], decision: _Decision
     ) -> NDArray[np.bool_]:
-        """Return which points separate so slowly that they are back in no time."""
+        """Return which points separate so slowly that they touch again within rounding."""
         leaves = touched & (now.velocity[:, 2] > AT_REST * now.scale)
         found: NDArray[np.bool_] = leaves & (_flights(now, decision) < SHORT_SERIES)
         return found

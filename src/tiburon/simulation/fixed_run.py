@@ -3,8 +3,8 @@
 Between two calls of Python code (a controller, a sensor, an event, progress) nothing happens but
 steps. The engine plans where the steps of a long stretch read and write: recorded rows go straight
 into the arrays of the recorder, other states alternate between two buffers. It then runs the plan
-in parts, one native call each, as far as the caller asks. A call stops before the first step with a
-non-finite value; that step is then taken once more with one flag per case.
+in parts, one native call each, as far as the caller requests. A call stops before the first step
+with a non-finite value; that step is then taken once more with one flag per case.
 
 Where events are watched, each case has its own clock and stops before the step in which one
 happens. That step is searched, and the case catches up with the others.
@@ -52,15 +52,15 @@ REUSED_STEPS = 1024
 WATCHED_STEPS = 64
 """Steps after which cases that have stopped at an event leave the native call."""
 
-WHOLE_GROUPS = 16
+CASE_ALIGNMENT = 16
 """Cases of which buffers hold a multiple, and floats to which they are aligned: a group of cases
 that is computed together has fewer."""
 
-MOST_WAITING = 512
+MAX_PENDING_ROWS = 512
 """Complete rows that wait for being handed to the recorder at most."""
 
 ORDINALS = np.arange(PLAN_STEPS, dtype=np.float64)
-NOTHING = np.zeros(0)
+EMPTY = np.zeros(0)
 
 PARTS = ("q", "v", "x")
 """What a state consists of."""
@@ -185,9 +185,9 @@ class _Plan:
         self._recorded = recorded
         self._chained, self._cases = chained, cases
         # two buffers, each with all that steps pass on
-        whole = -(-cases // WHOLE_GROUPS) * WHOLE_GROUPS
-        memory = np.empty(2 * whole * sum(chained.values()) + WHOLE_GROUPS)
-        self._memory = memory[-(address_of(memory) // 8) % WHOLE_GROUPS :]
+        whole = -(-cases // CASE_ALIGNMENT) * CASE_ALIGNMENT
+        memory = np.empty(2 * whole * sum(chained.values()) + CASE_ALIGNMENT)
+        self._memory = memory[-(address_of(memory) // 8) % CASE_ALIGNMENT :]
         self._buffers: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
         self._offsets: dict[str, list[int]] = {name: [] for name in chained}
         self._lanes: dict[str, int] = {}
@@ -249,10 +249,10 @@ class _Plan:
     def _parts(self) -> list[list[Array]]:
         """Configuration, velocity and states of the first case: start, both buffers, all rows."""
         found = [
-            [values[name][0] if name in values else NOTHING for name in PARTS]
+            [values[name][0] if name in values else EMPTY for name in PARTS]
             for values in (self.start, *self._buffers)
         ]
-        rows = [self.rows[name][:, 0] if name in self.rows else NOTHING for name in PARTS]
+        rows = [self.rows[name][:, 0] if name in self.rows else EMPTY for name in PARTS]
         return [*found, rows]
 
     def at(self, step: int) -> Mapping[str, Array]:
@@ -452,7 +452,7 @@ class FixedRun(RunCases):
         # multi-step methods write into clocks, batches have long buffers
         self._keeps_plans = one and events is None and not parameters and not memory
         # cases in which a multi-step method starts anew with the next step
-        self._fresh = np.ones(len(state)) if memory or events is not None else NOTHING
+        self._fresh = np.ones(len(state)) if memory or events is not None else EMPTY
         # the step that meets a non-finite value in some case; -1 for none
         self._failing = -1
         self._sampler: Any = None
@@ -809,7 +809,7 @@ class FixedRun(RunCases):
             views[name][first:last] = values if alive is None else self._held[:, place]
             if alive is not None:
                 views[name][first:last, alive] = values
-        times = NOTHING
+        times = EMPTY
         if writer.observes:
             times = plan.row_times(first, last, self.begin, self.dt)
         self._complete(room, first, last, times)
@@ -858,7 +858,7 @@ class FixedRun(RunCases):
             super().hand_on(now)
             return
         waiting = plan.filled - plan.handed
-        if waiting and (waiting > MOST_WAITING or (self.writer and self.writer.is_due(now))):
+        if waiting and (waiting > MAX_PENDING_ROWS or (self.writer and self.writer.is_due(now))):
             self.hand_rows(whole=True)
 
     # contacts and controllers in the loop
@@ -1042,7 +1042,7 @@ class FixedRun(RunCases):
         return Taken(state, held, failed)
 
     def start_events(self) -> None:
-        """Let the events happen that are due at the start of the run."""
+        """Handle the events that are due at the start of the run."""
         if self.search is not None:
             self._start_events(self.search.instants)
 

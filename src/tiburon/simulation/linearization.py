@@ -222,7 +222,7 @@ def rotating_joints(model: Model, manifold: Manifold) -> list[tuple[Joint, slice
 
 
 def _adds(joint: Joint) -> bool:
-    """Tell whether the variables of a joint simply add: both derivatives of a step are 1."""
+    """Return whether the variables of a joint simply add: both derivatives of a step are 1."""
     if joint.nq != joint.nv:
         # such as quaternions
         return False

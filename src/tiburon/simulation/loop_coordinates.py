@@ -33,7 +33,7 @@ from tiburon.trace.program import Program
 COORDINATES = "loop coordinates"
 """Name of the element and of the event."""
 
-UNHELD = "singular for motors"
+SINGULAR_EVENT = "singular for motors"
 """Start of the names of events at which runs by `DeNOC` end."""
 
 MAX_LOSS = 0.1
@@ -109,7 +109,7 @@ def starting_coordinates(system: System, q: Array) -> Array:
 def coordinates_events(system: System) -> tuple[Event, ...]:
     """Return the events of a run that concern its independent velocities.
 
-    Those of `Embedding` are selected again; a run by `DeNOC` ends at `UNHELD`.
+    Those of `Embedding` are selected again; a run by `DeNOC` ends at `SINGULAR_EVENT`.
     """
     method, place = system.loop_method, system.coordinates
     if isinstance(method, DeNOC):
@@ -143,18 +143,18 @@ def _unheld(system: System) -> tuple[Event, ...]:
 
     return (
         Event(
-            f"{UNHELD}, from above",
+            f"{SINGULAR_EVENT}, from above",
             lambda state: sine(state) - LEAST_SINE,
             direction=-1,
             terminal=True,
         ),
         Event(
-            f"{UNHELD}, from below",
+            f"{SINGULAR_EVENT}, from below",
             lambda state: sine(state) + LEAST_SINE,
             direction=1,
             terminal=True,
         ),
-        Event(f"{UNHELD}, at once", sine, terminal=True),
+        Event(f"{SINGULAR_EVENT}, at once", sine, terminal=True),
     )
 
 

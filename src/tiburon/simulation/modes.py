@@ -451,7 +451,7 @@ MAX_STEP_RATIO = 4.0
 CLOSURE_TOLERANCE = 1e-12
 """Constraint residual of closed loops [m or rad]."""
 
-REST: tuple[float, float, float, float] = (0.62, 0.66, 0.70, 0.25)
+EQUILIBRIUM_COLOR: tuple[float, float, float, float] = (0.62, 0.66, 0.70, 0.25)
 """Color of the equilibrium beside the mode."""
 
 
@@ -562,7 +562,7 @@ def film_of_mode(
     shown = {
         "title": _title(modes, place, modes[place]),
         "speed": float(time[-1]) / SHOWN_PERIOD,
-        "others": (Track(modes.model, None, modes.q, color=REST),),
+        "others": (Track(modes.model, None, modes.q, color=EQUILIBRIUM_COLOR),),
         "fps": 2.0 * FRAMES_PER_SWING / float(time[-1]),
     }
     return time, q, shown

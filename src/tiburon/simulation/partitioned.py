@@ -1,7 +1,8 @@
-"""Runs of a robot in parts: what they cannot do, and how a run learns which parts are its own.
+"""Runs of a robot in parts: options they do not support, and the session of this process.
 
 A partition and its exchanges belong to the room of processes above this one. A run in parts is an
-ordinary run in each of the processes, started by the partition with its session in `PARTED`.
+ordinary run in each of the processes; the partition starts it, with its session in
+`CURRENT_SESSION`.
 """
 
 import hashlib
@@ -16,13 +17,13 @@ from tiburon.model import Model
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.integrators.methods import METHODS
 
-PARTED: ContextVar[Any] = ContextVar("PARTED", default=None)
+CURRENT_SESSION: ContextVar[Any] = ContextVar("CURRENT_SESSION", default=None)
 """The parts that this process computes in the run that it starts; None for undivided robots."""
 
 ADDRESS_PARAMETERS = ("tables", "partition")
 """Run-time parameters that hold addresses, which differ between processes."""
 
-REFUSED = {
+UNSUPPORTED_OPTIONS = {
     "prescribed": "prescribed joints are computed undivided",
     "keep_inertia": "a kept mass matrix is that of the undivided robot",
     "parameters": "parts are cut from one robot; change it with Model.replace, and cut it again",
@@ -45,7 +46,7 @@ def run_in_parts(
         partition: Its parts.
         exchange: How processes exchange messages; None for one process.
         options: Options of the run by name.
-        call: Starts the run in this process, with `PARTED` set.
+        call: Starts the run in this process, with `CURRENT_SESSION` set.
 
     Raises:
         OptionError: If an option has no meaning in parts.
@@ -80,7 +81,7 @@ def check_parts(model: Model, partition: Any, exchange: Any, options: Mapping[st
             f"{model.name!r}; cut this one with tiburon.partition",
             name=model.name,
         )
-    for name, reason in REFUSED.items():
+    for name, reason in UNSUPPORTED_OPTIONS.items():
         if options.get(name) is not None:
             raise OptionError(f"{name} with partition", ("None",), f"one: {reason}")
     method: Any = options.get("method")

@@ -45,7 +45,7 @@ class FirstSecond:
         self._bar.update(self._task, completed=done, speed=f"{factor:.3g}x real time")
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -102,7 +102,7 @@ class Interruption:
         self._placed = False
 
     def __enter__(self) -> "Interruption":
-        # only the main thread hears signals; a program may have ideas of its own about them
+        # only the main thread receives signals; a program may handle them itself
         if threading.current_thread() is threading.main_thread():
             before = get_handler(SIGINT)
             if before is signal.default_int_handler:

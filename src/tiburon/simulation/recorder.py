@@ -341,7 +341,7 @@ GATHERED_BYTES = 1_000_000
 
 MOST_GATHERED = 512
 
-HAND_ON_SECONDS = 1.0
+MAX_ROW_DELAY = 1.0
 """Wall-clock time after which rows are handed on though they are few."""
 
 
@@ -452,7 +452,7 @@ class RowWriter:
 
     def is_due(self, now: float) -> bool:
         """Return whether rows were handed on long ago."""
-        return now - self._handed > HAND_ON_SECONDS
+        return now - self._handed > MAX_ROW_DELAY
 
     def room(self, count: int) -> Room:
         """Return memory for up to `count` rows of native code, cases in one dimension."""

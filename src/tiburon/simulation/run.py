@@ -20,7 +20,11 @@ from tiburon.results.header import Column, RunHeader
 from tiburon.results.outcome import Outcome
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.adaptive_run import AdaptiveRun
-from tiburon.simulation.diagnosis import tell_penetration, tell_rank_changes, tell_unsolved_contacts
+from tiburon.simulation.diagnosis import (
+    report_penetration,
+    report_rank_changes,
+    report_unsolved_contacts,
+)
 from tiburon.simulation.events import Watch
 from tiburon.simulation.exact_run import (
     ContactWatch,
@@ -252,9 +256,9 @@ def carry_out(
         # the run is over: outcomes and checkpoint share its arrays
         run.state.flags.writeable = run.held.flags.writeable = False
     outcomes = run.all_outcomes()
-    tell_rank_changes(system, recorder, setup.steps, outcomes, setup.parameters)
-    tell_unsolved_contacts(system, run.held, outcomes)
-    tell_penetration(system, run.state, run.held, outcomes, setup.parameters)
+    report_rank_changes(system, recorder, setup.steps, outcomes, setup.parameters)
+    report_unsolved_contacts(system, run.held, outcomes)
+    report_penetration(system, run.state, run.held, outcomes, setup.parameters)
     happened = sorted(run.event_records, key=lambda one: one.time)
     last = now()
     run.release()
@@ -452,13 +456,13 @@ class _Loop(NamedTuple):
         with Interruption() as interruption:
             limit = math.inf if self.budget is None else wall.perf_counter() + self.budget
 
-            def patience() -> None:
+            def check_budget() -> None:
                 if interruption.wanted:
                     raise KeyboardInterrupt
                 if wall.perf_counter() > limit:
                     raise _OutOfBudgetError
 
-            run.patience = patience
+            run.check_budget = check_budget
             try:
                 self._go(progress, interruption)
             except KeyboardInterrupt:
@@ -525,7 +529,7 @@ class _Loop(NamedTuple):
             if done >= steps:
                 run.end("finished", f"finished at {run.time:.6g} s")
                 return
-            run.patience()
+            run.check_budget()
             end = done + limit if done + limit < steps else steps
             for wait in waits:
                 due = done - done % wait + wait

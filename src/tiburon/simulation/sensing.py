@@ -41,7 +41,7 @@ MANY_SAMPLES, MANY_NUMBERS = 64, 65_536
 
 
 class Sensed:
-    """A state as sensors meet it: on floats or traced values, accelerations included."""
+    """A state as sensors measure it: on floats or traced values, accelerations included."""
 
     def __init__(
         self,

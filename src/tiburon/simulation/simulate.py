@@ -39,7 +39,7 @@ from tiburon.simulation.integrators.method import refuse_contact_method, refuse_
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import mesh_parameters
 from tiburon.simulation.loop_coordinates import coordinates_element, starting_coordinates
-from tiburon.simulation.partitioned import PARTED, refuse_batch, run_digest, run_in_parts
+from tiburon.simulation.partitioned import CURRENT_SESSION, refuse_batch, run_digest, run_in_parts
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sensors
 from tiburon.simulation.run_parameters import VariedRun, vary_run
@@ -227,10 +227,10 @@ def simulate(
         options = vars(given).copy()
         del options["partition"], options["exchange"]
         return run_in_parts(model, partition, exchange, options, lambda: simulate(**options))
-    parted = PARTED.get()
+    parted = CURRENT_SESSION.get()
     ready = _prepare(given)
     # runs that a controller starts are not in parts
-    PARTED.set(None)
+    CURRENT_SESSION.set(None)
     setup, system = ready.setup, ready.system
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise OptionError("progress", (True, False, "a function"), progress)
@@ -415,7 +415,7 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         redundancy_tolerance=checked_tolerance(given.redundancy_tolerance),
         loop_method=checked_loop_method(given.loop_method),
         named={} if varied is None else varied.named,
-        cuts=None if (parted := PARTED.get()) is None else parted.partition.cuts,
+        cuts=None if (parted := CURRENT_SESSION.get()) is None else parted.partition.cuts,
     )
     check_sensors(setup.sensors)
     if setup.redundancy_tolerance and not model.loops:
@@ -473,8 +473,8 @@ def resume_run(
             return resume_run(run, duration, progress=progress, budget=budget, **changes)
 
         return run_in_parts(run.model, parts, exchange, options, again)
-    parted = PARTED.get()
-    PARTED.set(None)
+    parted = CURRENT_SESSION.get()
+    CURRENT_SESSION.set(None)
     setup = RunSetup.of(run, changes)
     if setup.cuts is not None and parted is None:
         _check_cuts(run, None)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Readings(dict[str, Any]):
-    """What latest sensor readings, by the name of the sensor."""
+    """Latest sensor readings, by the name of the sensor."""
 
     def __missing__(self, name: str) -> Any:
         """Raise an error that lists the sensors of the run."""
@@ -126,7 +126,7 @@ class State:
         return self.v[..., self.system.model.slice(joint, of="v")]
 
     def inner(self, name: str) -> Any:
-        """Return an continuous state by its name, shape (...)."""
+        """Return a continuous state by its name, shape (...)."""
         return self.x[..., self.system.x_names.index(name)]
 
     def __repr__(self) -> str:
@@ -283,7 +283,7 @@ class CommandRow:
 
     @property
     def described(self) -> str:
-        """How many numbers there are, in words."""
+        """The number of commands, as a phrase for messages."""
         if len(self.names) == self.nv:
             return f"{self.nv} joint forces"
         return f"{self.nv} joint forces or {len(self.names)} commands"

@@ -33,7 +33,7 @@ from tiburon.trace.value import require
 if TYPE_CHECKING:
     from tiburon.native.code import Part
 
-LEFT_OPEN = (
+CLOSED_LOOPS_EXPECTED = (
     "loops that stay closed: the step is too long, or a joint was driven where they cannot follow"
 )
 """What a step expects that cannot bring its state back onto the loops."""
@@ -171,7 +171,7 @@ class Stepping:
         @function
         def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
             q, w, gap = system.settle(q, w, time, p=p)
-            return tuple(require(gap <= system.most_open, x, LEFT_OPEN) for x in q), w
+            return tuple(require(gap <= system.most_open, x, CLOSED_LOOPS_EXPECTED) for x in q), w
 
         @function
         def step(

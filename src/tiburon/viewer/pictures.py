@@ -26,7 +26,7 @@ BROWSERS = (
 VARIABLE = "TIBURON_BROWSER"
 """Environment variable with the path of another one."""
 
-PATIENCE = 60.0
+OPEN_TIMEOUT = 60.0
 """Seconds within which a browser must open the scene: software draws slowly."""
 
 
@@ -77,14 +77,14 @@ class ScenePictures:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + OPEN_TIMEOUT
         fresh: set[int] = set()
         while not fresh:
             if self._process.poll() is not None or time.monotonic() > end:
                 self.close()
                 raise DomainError(
                     "pictures of a scene",
-                    f"a browser that opens {scene.url} within {PATIENCE:g} s",
+                    f"a browser that opens {scene.url} within {OPEN_TIMEOUT:g} s",
                     program,
                     advice="check that it runs without a window",
                 )
@@ -93,7 +93,7 @@ class ScenePictures:
         self._client = min(fresh)
         scene.look("follow")
         # the first pictures lack what is still on its way
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + OPEN_TIMEOUT
         last, picture = self.take(), self.take()
         while not np.array_equal(last, picture) and time.monotonic() < end:
             last, picture = picture, self.take()

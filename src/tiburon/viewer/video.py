@@ -30,7 +30,7 @@ FLAGS = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu
 BARE = "#overlays, #panel, #message { display: none !important; }"
 """The page without its buttons and curves."""
 
-PATIENCE = 180_000
+PAGE_TIMEOUT = 180_000
 """Milliseconds within which a page must open or draw a frame."""
 
 
@@ -119,7 +119,7 @@ def _frames(page: str, times: list[float], size: tuple[int, int], folder: Path) 
             shown = browser.new_page(
                 bypass_csp=True, viewport={"width": width, "height": height}, device_scale_factor=1
             )
-            shown.set_default_timeout(PATIENCE)
+            shown.set_default_timeout(PAGE_TIMEOUT)
             shown.goto(file.as_uri())
             shown.wait_for_function("window.tiburonReplay && window.tiburonReplay.drawn > 0")
             shown.add_style_tag(content=BARE)

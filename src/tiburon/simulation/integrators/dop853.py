@@ -286,7 +286,7 @@ DENSE_WEIGHTS = (
 DOP853 = Tableau(c=NODES, a=ROWS, b=WEIGHTS)
 """The method of order 8."""
 
-KEPT = (0, 5, 6, 7, 8, 9, 10, 11, 12)
+INTERPOLATED_STAGES = (0, 5, 6, 7, 8, 9, 10, 11, 12)
 """Rates that interpolation needs: the others have no weight in it."""
 
 dop853_step = partial(explicit_step, DOP853)
@@ -301,7 +301,7 @@ class Dop853(Pair):
     estimate_order: ClassVar[int] = 8
     most_growth: ClassVar[float] = 6.0
     most_shrinking: ClassVar[float] = 3.0
-    piece_count: ClassVar[int] = 1 + len(KEPT)
+    piece_count: ClassVar[int] = 1 + len(INTERPOLATED_STAGES)
     dense_count: ClassVar[int] = 7
     dense_is_free: ClassVar[bool] = False
 
@@ -310,7 +310,9 @@ class Dop853(Pair):
         change, (q, w, rate), rates = attempted(chart, DOP853, w, rate, h, time)
         zero = (0.0,) * len(change)
         errors = tuple(combine(zero, h, weights, rates) for weights in (ERROR_5, ERROR_3))
-        return Attempt(change, q, w, rate, errors, (change, *(rates[place] for place in KEPT)))
+        return Attempt(
+            change, q, w, rate, errors, (change, *(rates[place] for place in INTERPOLATED_STAGES))
+        )
 
     def dense(
         self, chart: Chart, w: Scalars, pieces: Sequence[Scalars], h: Scalar, time: Scalar
@@ -318,12 +320,12 @@ class Dop853(Pair):
         """Return the vectors of the interpolation of order 7: three evaluations."""
         y = chart.start(w)
         zero = (0.0,) * len(y)
-        change, known = pieces[0], dict(zip(KEPT, pieces[1:], strict=True))
+        change, known = pieces[0], dict(zip(INTERPOLATED_STAGES, pieces[1:], strict=True))
         rates = [known.get(place, zero) for place in range(len(NODES) + 1)]
         for c, row in zip(DENSE_NODES, DENSE_ROWS, strict=True):
             rates.append(chart.rates(combine(y, h, row, rates), time + c * h))
         bends = (combine(zero, h, row, rates) for row in DENSE_WEIGHTS)
-        return (*hermite(change, rates[0], known[KEPT[-1]], h), *bends)
+        return (*hermite(change, rates[0], known[INTERPOLATED_STAGES[-1]], h), *bends)
 
     def error(self, squares: Scalars, h: Scalar) -> Scalar:
         """Return the estimate of order 5, reduced where that of order 3 allows it.

@@ -32,8 +32,8 @@ from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.regions import function, while_loop
 
-KEEPING = "_keeping_"
-"""What stands between the names of methods and the number of steps."""
+KEPT_STEPS_INFIX = "_keeping_"
+"""Text between the name of a method and its number of steps, as in "rk4_keeping_4"."""
 
 
 class KeptRates(Protocol):
@@ -104,7 +104,7 @@ def keep_inertia(method: Method, steps: int) -> Method:
     if steps != int(steps) or steps < 1:
         raise DomainError("keep_inertia", "a whole number of steps, 1 or more", f"{steps!r}")
     return Method(
-        f"{method.name}{KEEPING}{steps}",
+        f"{method.name}{KEPT_STEPS_INFIX}{steps}",
         order=1,
         evaluations=method.evaluations,
         step=method.step,
@@ -208,7 +208,7 @@ class KeptSystem:
 
 
 class _Under:
-    """A system under commands that are held: what steps that keep inertia ask."""
+    """A system under held commands, as steps that keep inertia call it."""
 
     def __init__(self, of: KeptSystem, u: Scalars) -> None:
         self._of = of

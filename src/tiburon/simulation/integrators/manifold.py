@@ -311,7 +311,7 @@ def _turned_rate(joint: Joint, theta: Scalars, rate: Scalars) -> Scalars:
 Acceleration = Callable[..., Scalars]
 """Returns the rate of w for q and w, and for the time [s] where one is given."""
 
-LARGE = 96
+MAX_INLINED_TERMS = 96
 """Numbers beyond which a sum of vectors is a function of its own: quicker to compile."""
 
 
@@ -378,7 +378,7 @@ def combine(y: Scalars, h: Scalar, factors: Scalars, rates: Sequence[Scalars]) -
         return tuple(a + h * _weighted(used, ks) for a, *ks in zip(y, *rates, strict=True))
 
     # thousands of sums in a row would take long to compile
-    run = function(summed) if len(y) > LARGE else summed
+    run = function(summed) if len(y) > MAX_INLINED_TERMS else summed
     found: Scalars = run(tuple(y), h, tuple(k for _, k in kept))
     return found
 

@@ -5,7 +5,7 @@ from functools import partial
 from tiburon.simulation.integrators.dop853 import Dop853, dop853_step
 from tiburon.simulation.integrators.dopri5 import Dopri5, dopri5_step
 from tiburon.simulation.integrators.euler import euler_step, semi_implicit_euler_step
-from tiburon.simulation.integrators.kept_inertia import KEEPING, keep_inertia
+from tiburon.simulation.integrators.kept_inertia import KEPT_STEPS_INFIX, keep_inertia
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.predictor_corrector import advance_block, start_block
 from tiburon.simulation.integrators.rk4 import rk4_step
@@ -29,7 +29,7 @@ class MethodTable(dict[str, Method]):
     """Methods by name; those that keep inertia are made on first use: "rk4_keeping_4"."""
 
     def __missing__(self, name: str) -> Method:
-        method, _, steps = name.partition(KEEPING)
+        method, _, steps = name.partition(KEPT_STEPS_INFIX)
         if method not in self or not steps.isdigit():
             raise KeyError(name)
         return keep_inertia(self[method], int(steps))

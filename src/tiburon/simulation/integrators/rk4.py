@@ -12,7 +12,7 @@ from tiburon.simulation.integrators.manifold import Manifold, Steps
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.regions import function
 
-LARGE = 64
+MAX_INLINED_POSITIONS = 64
 """Position variables beyond which the sums of a stage are a function of their own."""
 
 
@@ -80,7 +80,7 @@ def rk4_step(
         q = manifold.normalize(manifold.move(q, whole))
         return q, _add(v, sixth, _weighted(*a))
 
-    if len(q) > LARGE:
+    if len(q) > MAX_INLINED_POSITIONS:
         # functions of their own: thousands of sums in a row would take long to compile
         moved, moved_again = function(moved), function(moved_again)
         arrived = function(arrived)

@@ -39,7 +39,7 @@ NODES = (0.0, 0.0, 1.0, 1.0)
 SLOPES = (0.5, 1.5, 0.0, 0.0)
 """Parts of the change with time."""
 
-CUT = 1e-15
+ZERO_COLUMN_LENGTH = 1e-15
 """Length of a scaled column that counts as none: the matrix is regular at all but chance steps."""
 
 RESULT = (2.0, 0.0, 1.0, 1.0)
@@ -119,7 +119,7 @@ def _solver(changes: RateChanges, positions: int, scale: Scalar) -> Callable[[Sc
     slopes = [J[kept[a]][gone[b]] for a, b in links]
     found = ShiftedMatrix(n, len(gone), links).apply([scale, *inner, *outer, *slopes])
     rows, columns = found[n * n : n * n + n], found[n * n + n :]
-    factor = factor_orthogonal(as_traced(found[: n * n]).reshape(n, n), cut=CUT)
+    factor = factor_orthogonal(as_traced(found[: n * n]).reshape(n, n), cut=ZERO_COLUMN_LENGTH)
     reduce = ShiftedRight(n, len(gone))
 
     # four stages share one function

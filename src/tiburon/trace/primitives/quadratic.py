@@ -108,7 +108,7 @@ DEPENDENT_SHARE = 1e-20
 """Square of the share of a constraint's normal, in the metric of W^-1, that is independent of the
 active ones, at or below which it depends on them."""
 
-NOISE = 1e-12
+MIN_DIRECTION = 1e-12
 """Direction of a multiplier relative to the largest at or below which a dependent constraint has no
 part of its constraint."""
 
@@ -126,7 +126,7 @@ REORTHOGONALIZATION_SHARE = 1e-2
 """Square of the share of a normal that is independent of the active ones, below which these are
 subtracted once more."""
 
-PART = 3
+BLOCK_VARIABLES = 3
 """Variables of small blocks of W that are treated together."""
 
 UNROLLED_BLOCK = 12
@@ -135,10 +135,10 @@ UNROLLED_BLOCK = 12
 LONGEST_PATTERN = 24
 """Rows of A2 after which a pattern is looked for that repeats."""
 
-SIDE_BY_SIDE = 8
+ROWS_AT_A_TIME = 8
 """Rows of A2 whose violations are computed at a time, if they are alike."""
 
-TOGETHER = 4
+CONES_AT_A_TIME = 4
 """Cones or pyramids whose violations are computed at a time."""
 
 REGISTERS = 24
@@ -669,7 +669,7 @@ def _parts(blocks: Sequence[int]) -> list[_Part]:
     """Return the blocks of W, small ones together."""
     found: list[_Part] = []
     for size in blocks:
-        if found and found[-1].size + size <= PART:
+        if found and found[-1].size + size <= BLOCK_VARIABLES:
             found[-1] = _Part((*found[-1].blocks, size))
         else:
             found.append(_Part((size,)))
@@ -710,7 +710,7 @@ def _patterns(supports: Sequence[Sequence[int]]) -> list[_Rows]:
             if count > 1 and count * period > best.repeats * best.period:
                 best = _Rows(begin, period, count, shift)
         # short patterns in pairs: their rows are computed side by side
-        while best.period < SIDE_BY_SIDE and best.repeats % 2 == 0:
+        while best.period < ROWS_AT_A_TIME and best.repeats % 2 == 0:
             best = _Rows(begin, 2 * best.period, best.repeats // 2, 2 * best.shift)
         found.append(best)
         begin += best.period * best.repeats
@@ -1264,10 +1264,12 @@ class _Work:
         columns = m.table([column for cone in self.round for column in cone])
         rounding = m.mul(m.constant(ROUNDING * ROUNDING), self._largest())
         # some at a time: the search for one side need not wait for that of another
-        full, rest = divmod(len(self.round), TOGETHER)
+        full, rest = divmod(len(self.round), CONES_AT_A_TIME)
         for k in m.loop(0, full):
-            self._rate_some(columns, rounding, [k * TOGETHER + i for i in range(TOGETHER)])
-        self._rate_some(columns, rounding, [full * TOGETHER + i for i in range(rest)])
+            self._rate_some(
+                columns, rounding, [k * CONES_AT_A_TIME + i for i in range(CONES_AT_A_TIME)]
+            )
+        self._rate_some(columns, rounding, [full * CONES_AT_A_TIME + i for i in range(rest)])
 
     def _rate_some(self, columns: Table, rounding: Number, which: Sequence[Index]) -> None:
         """Compare some cones or pyramids with the best so far."""
@@ -1615,7 +1617,7 @@ class _Work:
         for _ in self.when(dependent):
             for k in m.loop(first, last):
                 r = m.load(self.r, k)
-                part = m.mul(m.constant(NOISE * NOISE), m.mul(r, r))
+                part = m.mul(m.constant(MIN_DIRECTION * MIN_DIRECTION), m.mul(r, r))
                 part = m.choose(dependent, part, self.zero)
                 self.put_where(m.less(self.get(AT.noise), part), AT.noise, part)
         # the first active inequality whose multiplier vanishes, and the length until then
