@@ -168,7 +168,7 @@ def landing(mass, fractions, plates=1, tilt=0.0, speed=0.0, **options):
 def test_a_box_that_lands_with_slip_does_not_move_light_plates(mass, plates, tilt):
     """Whenever within a step: impulses above and below act over the same time; closed form.
 
-    Plates that are not light may move once, by less than half of what the box moves in the step.
+    Plates that are not light may move once, by less than a third of what the box moves in the step.
     """
     # residuals are relative to the impulses of the box; moments have a hundred times the tolerance
     tolerance = min(1e-8, 1e-6 * mass)
@@ -182,8 +182,10 @@ def test_a_box_that_lands_with_slip_does_not_move_light_plates(mass, plates, til
     left, speed = 0.02 - time, ALONG + along * time - FRICTION * (DOWN + down * time)
     x = ALONG * time + 0.5 * along * time**2
     x += speed * left + 0.5 * (along - FRICTION * down) * left**2
-    # the tolerance of moments, 1e-6 of what moves the box by 0.1 mm
-    assert np.abs(run.q[-1, :, 7 * plates + 4] - x).max() < 1e-9
+    # the tolerance of moments, 1e-6 of what moves the box by 0.1 mm; where plates move, friction
+    # may act on the box for one step more or less
+    missed = 1e-9 if mass <= 1e-2 else FRICTION * 9.81 * 1e-6
+    assert np.abs(run.q[-1, :, 7 * plates + 4] - x).max() < missed
 
 
 @pytest.mark.parametrize("height", [0.0, 0.1])

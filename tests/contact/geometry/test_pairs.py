@@ -24,6 +24,7 @@ from tiburon.contact.geometry.contact_geometry import NO_CONTACT, Placed, exchan
 from tiburon.contact.geometry.pairs import KINDS, PAIRS, pair, shape_kind, shape_size
 from tiburon.errors import ModelError, OptionError
 from tiburon.model.body import BoxShape, CapsuleShape, MeshShape, PlaneShape
+from tiburon.spatial import axis_angle_to_matrix
 from tiburon.trace import forward_derivative, interpret
 
 STEP = 1e-6
@@ -81,6 +82,34 @@ def is_exact(name, contact, found, one, two):
 
 def values(contact):
     return np.array(results([contact]))
+
+
+def aligned(rng, kind, turn):
+    """Return a shape whose axes are those of the world but for a small angle, at round places."""
+    shape = random_shape(rng, kind)
+    w = turn * rng.standard_normal(3)
+    angle = float(np.linalg.norm(w))
+    rotation = np.eye(3) if angle == 0.0 else axis_angle_to_matrix(tuple(w / angle), angle)
+    if "field" in kind:
+        return shape._replace(rotation=tuples(rotation), position=(-4.0, -4.0, 0.0))
+    size = shape.size if kind == "hull" else tuple(0.2 for _ in shape.size)
+    position = tuples(0.1 * rng.integers(-2, 3, 3) + turn * rng.standard_normal(3))
+    return Placed(tuples(rotation), position, size)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_points_are_near_their_shapes(name):
+    """Also those of contacts that do not exist: solvers multiply their rows of the Jacobian."""
+    rng = np.random.default_rng(7)
+    function = function_of(name)
+    for turn in (0.0, 1e-16, 1e-15, 1e-13, 1e-11, 1e-8, 1e-4, 1.0):
+        for _ in range(2 if "field" in name else 12):
+            one, two = (aligned(rng, kind, turn) for kind in name.split("-"))
+            for contact in function(one, two):
+                away = np.linalg.norm(np.subtract(contact.point, one.position))
+                gap = 0.0 if contact.gap == NO_CONTACT else abs(contact.gap)
+                # shapes are smaller than 1 m, and at most 4 m apart
+                assert away < 5.0 + gap, (turn, one, two, contact)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -282,11 +282,15 @@ _CORNERS = ((-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
 def _clip(
     x: Scalar, dx: Scalar, half_x: Scalar, y: Scalar, dy: Scalar, half_y: Scalar
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """Return the part of an edge within a rectangle, and whether there is one."""
+    """Return the part of an edge within a rectangle, and whether there is one.
+
+    Both ends are on the edge in any case: slots without a contact have points, too, and rows of the
+    Jacobian that solvers multiply.
+    """
     start, end, hits = _interval(x, dx, half_x)
     start2, end2, hits2 = _interval(y, dy, half_y)
     start, end = maximum(start, start2), minimum(end, end2)
-    return start, end, hits & hits2 & (start <= end)
+    return minimum(start, 1.0), maximum(end, 0.0), hits & hits2 & (start <= end)
 
 
 def _interval(x: Scalar, dx: Scalar, half: Scalar) -> tuple[Scalar, Scalar, Scalar]:

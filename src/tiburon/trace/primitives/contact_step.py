@@ -74,7 +74,7 @@ MOMENT_TOLERANCE = 100.0
 """Residual at which moments end, relative to that of impulses: what they miss moves bodies once, by
 the length of the step times what the same residual of impulses would leave as velocity."""
 
-CARRIED_SPEED = 0.1
+CARRIED_SPEED = 0.3
 """Slip of a contact by impulses that are weighted one by one, relative to the largest speed of
 contacts without impulses, above which moments are solved for. Up to it, what weights are off by is
 of the order of the step: no more than bodies move in it anyway."""
