@@ -41,29 +41,36 @@ DATA = Path(__file__).parents[1] / "data" / "contact"
 class Pads:
     """Pads of several points each on legs that share some columns, with weights on them."""
 
-    def __init__(self, seed: int, form: int, pads: int = 2, points: int = 4) -> None:
+    def __init__(
+        self, seed: int, form: int, pads: int = 2, points: int = 4, *, uneven: bool = False
+    ) -> None:
         rng = np.random.default_rng(seed)
         self.size = 4 + 6 * pads
-        supports = [(0, 1, 2, 3, *range(4 + 6 * k, 10 + 6 * k)) for k in range(pads)]
-        self.groups = [PointGroup(form, points, support) for support in supports]
+        # pads of different sizes, on legs of one joint, two, ...
+        lengths = [min(k + 1, 6) if uneven else 6 for k in range(pads)]
+        counts = [points + k % 3 if uneven else points for k in range(pads)]
+        supports = [(0, 1, 2, 3, *range(4 + 6 * k, 4 + 6 * k + lengths[k])) for k in range(pads)]
+        self.groups = [PointGroup(form, *one) for one in zip(counts, supports, strict=True)]
         self.layout = ContactLayout(self.groups)
-        B = rng.normal(size=(pads, 6, 10))
-        # rotations move points of a pad by its size
-        B[:, :3] *= 5.0
-        self.entries = [*B.ravel()]
+        self.entries = []
+        for support in supports:
+            B = rng.normal(size=(6, len(support)))
+            # rotations move points of a pad by its size
+            B[:3] *= 5.0
+            self.entries += [*B.ravel()]
         self.numbers = []
-        for _ in range(pads * points):
+        count = sum(counts)
+        for _ in range(count):
             self.numbers += [*(0.1 * rng.normal(size=2)), -0.02]
             if form == TURNED:
                 x, y, z = 0.2 * rng.normal(size=3)
                 skew = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
                 self.numbers += [*np.linalg.solve(np.eye(3) - skew, np.eye(3) + skew).ravel()]
-        count = pads * points
         rows = self.layout.own_rows([*self.entries, *self.numbers])
-        self.A = np.zeros((3 * count, self.size))
+        self.A, entries = np.zeros((3 * count, self.size)), iter(rows)
         for k, support in enumerate(self.layout.supports):
             for axis in range(3):
-                self.A[3 * k + axis, support] = rows[(3 * k + axis) * 10 : (3 * k + axis + 1) * 10]
+                self.A[3 * k + axis, support] = [next(entries) for _ in support]
         # bodies move and fall onto the ground
         self.b = 1e-2 * self.A @ rng.normal(size=self.size)
         self.b[2::3] -= 0.03
@@ -151,6 +158,33 @@ def test_like_pads_side_by_side_have_the_bits_of_a_batch(pads):
         assert np.array_equal(kernel(row), one)
         assert one[-3] <= TOLERANCE
         assert problem.violation(one[:n]) < 1e-8
+
+
+@pytest.mark.parametrize("form", [LEVEL, TURNED])
+def test_pads_of_different_sizes_share_code(form):
+    """One loop over all of them; the same impulses as with rows of their own, and the same bits."""
+    problems = [Pads(seed, form, pads=7, points=3, uneven=True) for seed in range(5)]
+    (run,) = problems[0].layout.runs()
+    assert run.length == 7
+    kernels = []
+    for shared in (True, False):
+        arguments = np.array([problem.arguments(shared=shared) for problem in problems])
+        primitive = problems[0].primitive(shared=shared, most=2000)
+        program = trace(
+            lambda x, of=primitive: as_traced(of.apply(list(x))),
+            [Input("x", (arguments.shape[1],))],
+        )
+        kernels.append((make_kernel(ProgramSource(program), {}), arguments))
+    (kernel, arguments), (own, separate) = kernels
+    many, alone = kernel(arguments), own(separate)
+    n, size = 3 * problems[0].count, problems[0].size
+    for problem, row, one, other in zip(problems, arguments, many, alone, strict=True):
+        assert np.array_equal(kernel(row), one)
+        assert one[-3] <= TOLERANCE
+        assert problem.violation(one[:n]) < 1e-8
+        y, expected = one[n : n + size], other[n : n + size]
+        np.testing.assert_allclose(y, problem.A.T @ one[:n], atol=1e-11)
+        np.testing.assert_allclose(y, expected, atol=3e-7 * np.abs(expected).max())
 
 
 def test_impulses_that_hold_the_contacts_are_kept():

@@ -50,7 +50,7 @@ from tiburon.contact.rows import (
 )
 from tiburon.loops.metric import MIN_CUT, ArticulatedMetric, TreeMetric
 from tiburon.model import Plan
-from tiburon.spatial import Force, Mat3, Motion, Scalar, Vec3
+from tiburon.spatial import Force, Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import (
     IDENTITY3,
     ZERO3,
@@ -615,31 +615,27 @@ def contact_problem(
 ) -> ContactProblem:
     """Pose the contact problem of a step; see `rigid_step`."""
     inline = len(points) <= INLINED_POINTS
-    twists: dict[int, Any] = {}
-    moving: list[Any] = []
+    twists: dict[int, tuple[Any, ...]] = {}
+    moving: list[tuple[Any, ...]] = []
     for point in points:
         carrier = point.carrier
         if carrier is None:
             moving.append(_velocities(point, v_free, v, inline=inline))
             continue
         if carrier.body not in twists:
-            velocities = [carrier.velocity(x) for x in (v_free, v)]
-            twists[carrier.body] = (carrier.place.R, carrier.place.p, carrier.sign, *velocities)
+            twists[carrier.body] = (carrier.place.p, *(carrier.velocity(x) for x in (v_free, v)))
         moving.append(twists[carrier.body])
     given = [
         (
             gap,
             (point.geometry.gap, point.geometry.point, point.axes),
-            moved,
             state,
             (surface.static_friction, surface.kinetic_friction),
             h,
         )
-        for gap, point, moved, state, surface in zip(
-            gaps, points, moving, states, surfaces, strict=True
-        )
+        for gap, point, state, surface in zip(gaps, points, states, surfaces, strict=True)
     ]
-    posed = each_point(_posed, points, given)
+    posed = each_point(_posed, points, given, moving)
     return ContactProblem(
         [x for one in posed for x in one.b],
         [one.mu for one in posed],
@@ -666,21 +662,21 @@ class _Posed(NamedTuple):
 def _posed(
     gap: Scalar,
     ahead: tuple[Scalar, Vec3, tuple[Vec3, Vec3, Vec3]],
-    moving: Any,
     state: PointState,
     friction: tuple[Scalar, Scalar],
     h: Scalar,
+    *moving: Any,
 ) -> _Posed:
     """Pose the problem of one contact point.
 
     Args:
         gap: Gap at the start [m].
         ahead: Gap, point and axes at q_v.
-        moving: Its velocity at v_free and the normal one at v; or rotation matrix and origin of its
-            body, the sign of the body, and its velocities at v_free and v.
         state: What it carries from the step before.
         friction: Static and kinetic coefficients.
         h: Length of the step [s].
+        *moving: Its velocity at v_free and the normal one at v; or the origin of its carrier, and
+            velocities of the carrier at v_free and v.
     """
     there, point, axes = ahead
     now, steady = moving if len(moving) == 2 else _carried_velocities(point, axes, *moving)
@@ -709,22 +705,12 @@ def _velocities(
 
 
 def _carried_velocities(
-    point: Vec3,
-    axes: tuple[Vec3, Vec3, Vec3],
-    R: Mat3,
-    origin: Vec3,
-    sign: Scalar,
-    now: Motion,
-    then: Motion,
+    point: Vec3, axes: tuple[Vec3, Vec3, Vec3], origin: Vec3, now: Motion, then: Motion
 ) -> tuple[Sequence[Scalar], Scalar]:
-    """Return the relative velocity of a point from those of its body, and the normal one."""
+    """Return the relative velocity of a point from those of its carrier, and the normal one."""
     arm = subtract(point, origin)
-
-    def moved(body: Motion) -> Vec3:
-        angular, linear = matrix_vector(R, body.angular), matrix_vector(R, body.linear)
-        return scale(add_cross(linear, angular, arm), sign)
-
-    return in_axes(axes, moved(now)), dot(axes[2], moved(then))
+    velocity, steady = (add_cross(x.linear, x.angular, arm) for x in (now, then))
+    return in_axes(axes, velocity), dot(axes[2], steady)
 
 
 @function
@@ -831,9 +817,17 @@ def _pressed(points: Sequence[PointRows], problem: ContactProblem, v: Scalars) -
     approach: Scalar = 0.0
     left: Scalar = 0.0
     worst: Scalar = 0.0
+    moving: dict[int, Motion] = {}
     for k, point in enumerate(points):
-        bound = problem.b[3 * k + 2]
-        closes = -(bound - problem.after[k] + point.velocity(v)[2])
+        bound, carrier = problem.b[3 * k + 2], point.carrier
+        if carrier is None:
+            speed = point.velocity(v)[2]
+        else:
+            if carrier.body not in moving:
+                moving[carrier.body] = carrier.velocity(v)
+            of, arm = moving[carrier.body], carrier.arm(point.geometry.point)
+            speed = dot(point.axes[2], add_cross(of.linear, of.angular, arm))
+        closes = -(bound - problem.after[k] + speed)
         approach = np.maximum(approach, -bound)
         worst = np.where(closes > left, float(k), worst)
         left = np.maximum(left, closes)

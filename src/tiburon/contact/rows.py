@@ -64,6 +64,9 @@ __all__ = [
 INLINED_POINTS = 6
 """Contact points up to which each has code of its own; more share it, which compiles faster."""
 
+CALLED_POINTS = 8
+"""Most contact points of a body in one call of such code."""
+
 ContactRow = dict[int, Scalar]
 """One row of a Jacobian by velocity variable; zeros are left out."""
 
@@ -123,8 +126,13 @@ class Carrier:
         }
 
     def velocity(self, v: Sequence[Scalar]) -> Motion:
-        """Return its velocity at its origin, in its own axes, for joint velocities v."""
-        return self._bodies.velocities(v)[self.body]
+        """Return the velocity of the second body relative to the first, for joint velocities v.
+
+        At its origin, world axes.
+        """
+        of, R = self._bodies.velocities(v)[self.body], self.place.R
+        angular, linear = matrix_vector(R, of.angular), matrix_vector(R, of.linear)
+        return Motion(scale(angular, self.sign), scale(linear, self.sign))
 
     def arm(self, point: Vec3) -> Vec3:
         """Return the way from its origin to a point, world axes [m]."""
@@ -178,35 +186,50 @@ class PointRows(NamedTuple):
 
 
 def each_point(
-    call: Callable[..., Any], points: Sequence[PointRows], given: Sequence[tuple[Any, ...]]
+    call: Callable[..., Any],
+    points: Sequence[PointRows],
+    given: Sequence[tuple[Any, ...]],
+    shared: Sequence[tuple[Any, ...]] | None = None,
 ) -> list[Any]:
-    """Call a function for each contact point, side by side for those of like bodies.
+    """Call a function for each contact point, by code that bodies share.
+
+    Those of like bodies are computed side by side.
 
     Args:
-        call: Takes the arguments of one point.
+        call: Takes the arguments of one point, then those that points of its body share.
         points: The contact points.
         given: Arguments of each point, of one structure.
+        shared: Arguments of each point that are the same for all points of its carrier.
     """
+    common = [()] * len(points) if shared is None else shared
+
+    def together(some: list[tuple[Any, ...]], common: tuple[Any, ...]) -> list[Any]:
+        return [call(*one, *common) for one in some]
+
+    called = together if len(points) <= INLINED_POINTS else function(together)
     found: dict[int, Any] = {}
     own: dict[int, list[int]] = {}
     for k, point in enumerate(points):
-        if point.carrier is not None and point.carrier.alike:
+        if point.carrier is None:
+            found[k] = called([given[k]], common[k])[0]
+        else:
             own.setdefault(point.carrier.body, []).append(k)
-    for first in own:
-        alike = points[own[first][0]].carrier.alike  # type: ignore[union-attr]
-        branches = [own.get(body, []) for body in alike]
-        if first != alike[0] or len({len(branch) for branch in branches}) > 1:
+    for body, members in own.items():
+        if members[0] in found:
             continue
-
-        def together(*some: tuple[Any, ...]) -> list[Any]:
-            return [call(*one) for one in some]
-
-        results = lanes(together, [[given[k] for k in branch] for branch in branches])
+        alike = points[members[0]].carrier.alike or (body,)  # type: ignore[union-attr]
+        branches = [own.get(other, []) for other in alike]
+        if len(alike) > 1 and len({len(branch) for branch in branches}) == 1:
+            arguments = [([given[k] for k in branch], common[branch[0]]) for branch in branches]
+            results = lanes(together, arguments)
+        else:
+            branches = [
+                members[k : k + CALLED_POINTS] for k in range(0, len(members), CALLED_POINTS)
+            ]
+            results = [called([given[k] for k in some], common[some[0]]) for some in branches]
         for branch, values in zip(branches, results, strict=True):
             found.update(zip(branch, values, strict=True))
-    if len(points) > INLINED_POINTS and len(found) < len(points):
-        call = function(call)
-    return [found[k] if k in found else call(*one) for k, one in enumerate(given)]
+    return [found[k] for k in range(len(points))]
 
 
 def contact_geometry(

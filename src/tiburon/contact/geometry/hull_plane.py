@@ -15,8 +15,9 @@ from tiburon.contact.geometry.contact_geometry import (
     face_contact,
     to_world,
 )
-from tiburon.spatial.vec3 import Scalar, Vec3, add, dot, scale
+from tiburon.spatial.vec3 import Scalar, Vec3, add, dot, negate, scale
 from tiburon.trace.primitives.farthest_rows import farthest_rows
+from tiburon.trace.regions import function
 from tiburon.trace.value import where
 
 TILTS = (0.02, 0.1, 0.02, 0.1, 0.02, 0.1, 0.02)
@@ -39,13 +40,21 @@ def hull_plane(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
             number of those that are its own.
         second: The plane.
     """
-    axes = [axis(first, k) for k in range(3)]
+    # outside of shared code, where the normal of a fixed plane is known
+    normal = negate(axis(second, 2))
+    return tuple(ContactGeometry(gap, point, normal) for gap, point in _touched(first, second))
+
+
+@function
+def _touched(hull: Placed, plane: Placed) -> list[tuple[Scalar, Vec3]]:
+    """Return gap and point of each contact, by code that all hulls share."""
+    axes = [axis(hull, k) for k in range(3)]
 
     def in_hull(vector: Vec3) -> Vec3:
         x, y, z = (dot(own, vector) for own in axes)
         return x, y, z
 
-    along, across, up = (in_hull(axis(second, k)) for k in range(3))
+    along, across, up = (in_hull(axis(plane, k)) for k in range(3))
     down = scale(up, -1.0)
     directions = []
     for k, tilt in enumerate(TILTS):
@@ -53,13 +62,13 @@ def hull_plane(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
         x, y = tilt * math.cos(angle), tilt * math.sin(angle)
         directions.append(add(down, add(scale(along, x), scale(across, y))))
     directions.append(down)
-    found: list[ContactGeometry] = []
+    found: list[tuple[Scalar, Vec3]] = []
     rows: list[Scalar] = []
-    for x, y, z, row in farthest_rows(first.size, directions):
-        contact = face_contact(to_world(first, (x, y, z)), 0.0, second.position, axis(second, 2))
+    for x, y, z, row in farthest_rows(hull.size, directions):
+        contact = face_contact(to_world(hull, (x, y, z)), 0.0, plane.position, axis(plane, 2))
         gap = contact.gap
         for known in rows:
             gap = where((known - row) * (known - row) < 0.25, NO_CONTACT, gap)
         rows.append(row)
-        found.append(contact._replace(gap=gap))
-    return tuple(found)
+        found.append((gap, contact.point))
+    return found

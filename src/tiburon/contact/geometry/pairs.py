@@ -118,7 +118,7 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("box", "box"): Pair(function(box_box), 8, function(box_separation)),
     ("cylinder", "plane"): Pair(cylinder_plane, 5),
     ("ellipsoid", "plane"): Pair(ellipsoid_plane, 1),
-    ("hull", "plane"): Pair(function(hull_plane), HULL_POINTS),
+    ("hull", "plane"): Pair(hull_plane, HULL_POINTS),
     ("sphere", "cylinder"): Pair(sphere_cylinder, 1),
     ("sphere", "ellipsoid"): Pair(function(sphere_ellipsoid), 1),
     ("ellipsoid", "ellipsoid"): Pair(function(ellipsoid_ellipsoid), 1),

@@ -15,7 +15,7 @@ numbers. Where the normal is the z axis of the world, the axes of the points are
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 OWN, LEVEL, TURNED = 0, 1, 2
@@ -23,6 +23,17 @@ OWN, LEVEL, TURNED = 0, 1, 2
 points with axes of their own."""
 
 _WIDTHS = {OWN: 0, LEVEL: 3, TURNED: 12}
+
+MOST_RUNS = 4
+"""Runs of groups that share rows, each of one size, up to which code has each: loops of known
+length, over several groups at once. Of a humanoid, code would be long: the sizes of its bodies
+differ by the joints before them."""
+
+SIZES = 6
+"""Integers of a group in `Run.sizes`."""
+
+
+Counts = tuple[int, int, int, int]
 
 
 class PointGroup(NamedTuple):
@@ -47,9 +58,15 @@ class PointGroup(NamedTuple):
         """Numbers of each point: its arm, and its axes where they are its own."""
         return _WIDTHS[self.form]
 
+    @property
+    def counts(self) -> Counts:
+        """Points, entries, numbers and columns."""
+        columns = len(self.support)
+        return self.points, self.rows * columns, self.points * self.width, columns
+
 
 class Run(NamedTuple):
-    """Groups that follow each other and differ in numbers only."""
+    """Groups that follow each other and differ in numbers only, or also in size."""
 
     group: PointGroup
     """The first of them."""
@@ -74,6 +91,10 @@ class Run(NamedTuple):
 
     column: int
     """Columns of the supports of all groups before."""
+
+    sizes: tuple[int, ...]
+    """Where groups differ in size, `SIZES` integers of each: its points and columns, then points,
+    entries, numbers and columns of the groups of the run before it. Empty where they do not."""
 
 
 class ContactLayout:
@@ -106,20 +127,24 @@ class ContactLayout:
         return [len(self.groups), *heads, *(x for g in self.groups for x in g.support)]
 
     def runs(self) -> Iterator[Run]:
-        """Return the groups in runs of the same form and size."""
-        first = point = entry = number = column = 0
-        for _, same in itertools.groupby(
-            self.groups, key=lambda g: (g.form, g.points, len(g.support))
-        ):
-            members = list(same)
-            group, count = members[0], len(members)
+        """Return the groups in runs of the same form and size; many that share rows of any size."""
+        alike = self._divided(lambda g: (g.form, g.points, len(g.support)))
+        if sum(members[0].form != OWN for members in alike) > MOST_RUNS:
+            alike = self._divided(lambda g: (g.form, g.form == OWN and len(g.support)))
+        first, before = 0, (0, 0, 0, 0)
+        for members in alike:
             columns = tuple(x for member in members for x in member.support)
-            yield Run(group, count, columns, first, point, entry, number, column)
-            first += count
-            point += count * group.points
-            entry += count * group.rows * len(group.support)
-            number += count * group.points * group.width
-            column += len(columns)
+            totals = list(itertools.accumulate((one.counts for one in members), _sum))
+            sizes: list[int] = []
+            if len({one.counts for one in members}) > 1:
+                for one, ahead in zip(members, [(0, 0, 0, 0), *totals], strict=False):
+                    sizes += [one.points, len(one.support), *ahead]
+            yield Run(members[0], len(members), columns, first, *before, tuple(sizes))
+            first, before = first + len(members), _sum(before, totals[-1])
+
+    def _divided(self, key: Callable[[PointGroup], Any]) -> list[list[PointGroup]]:
+        """Return groups that follow each other and have the same key together."""
+        return [list(members) for _, members in itertools.groupby(self.groups, key)]
 
     def own_rows(self, given: Sequence[Any]) -> list[Any]:
         """Return the rows A of all points over their supports, one after the other.
@@ -142,6 +167,11 @@ class ContactLayout:
                 columns = [at_point(own, column) for column in zip(*B, strict=True)]
                 found += [column[axis] for axis in range(3) for column in columns]
         return found
+
+
+def _sum(a: Counts, b: Counts) -> Counts:
+    """Return the sums of two rows of counts."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]
 
 
 def at_point(own: Sequence[Any], w: Sequence[Any]) -> list[Any]:

@@ -44,7 +44,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tiburon.trace.graph import Graph, Nodes
-from tiburon.trace.primitives.contact_layout import OWN, TURNED, ContactLayout, Run
+from tiburon.trace.primitives.contact_layout import OWN, SIZES, TURNED, ContactLayout, Run
 from tiburon.trace.primitives.friction_derivative import FrictionAdjoint, FrictionTangent
 from tiburon.trace.primitives.friction_held import FrictionHeld
 from tiburon.trace.primitives.friction_newton import MOST_COLUMNS, FrictionNewton, project
@@ -280,7 +280,7 @@ class GaussSeidel:
         """B B^T of each group."""
         self.twist, self.wrench = Row(m.memory(6)), Row(m.memory(6))
         """B y of the present group, and the sum of E^T p that is pushed."""
-        shared = [run for run in layout.runs() if run.group.form != OWN]
+        shared = [run for run in layout.runs() if run.group.form != OWN and not run.sizes]
         self.width = max((run.length for run in shared), default=1)
         """Most groups that are visited abreast."""
         longest = max((len(run.group.support) for run in shared), default=0)
@@ -313,29 +313,29 @@ class GaussSeidel:
         """Go through the groups of contacts in order, in loops over those of the same form."""
         m = self.m
         for run in self.layout.runs():
-            columns = m.table(run.columns)
+            tables = m.table(run.columns), m.table(run.sizes)
             for place in m.loop(0, run.length):
-                yield Group(self, run, columns, place)
+                yield Group(self, run, tables, place)
 
     def groups_abreast(
         self, y: Row | None = None, *, reads: bool = False, pushes: bool = False
     ) -> Iterator[Group]:
         """Go through the groups, like ones that share rows abreast, prepared for visits.
 
-        What they push arrives after all of a run have been visited; arguments as of `visits`.
+        What those push arrives after all of a run have been visited; arguments as of `visits`.
         """
         m = self.m
         for run in self.layout.runs():
-            columns = m.table(run.columns)
-            own = run.group.form == OWN
-            for place in m.loop(0, run.length) if own else m.abreast(run.length):
-                group = Group(self, run, columns, place, abreast=not own)
+            tables = m.table(run.columns), m.table(run.sizes)
+            abreast = run.group.form != OWN and not run.sizes
+            for place in m.abreast(run.length) if abreast else m.loop(0, run.length):
+                group = Group(self, run, tables, place, abreast=abreast)
                 group.begin(y, reads=reads, pushes=pushes)
                 yield group
                 group.end()
-            if pushes and not own:
+            if pushes and abreast:
                 for place in m.loop(0, run.length):
-                    Group(self, run, columns, place).add_pushed(self.problem.y if y is None else y)
+                    Group(self, run, tables, place).add_pushed(self.problem.y if y is None else y)
 
     def visits_abreast(
         self, y: Row | None = None, *, reads: bool = False, pushes: bool = False
@@ -684,7 +684,13 @@ class Group:
     """Contacts that share rows."""
 
     def __init__(
-        self, solver: GaussSeidel, run: Run, columns: Any, place: Index, *, abreast: bool = False
+        self,
+        solver: GaussSeidel,
+        run: Run,
+        tables: tuple[Any, Any],
+        place: Index,
+        *,
+        abreast: bool = False,
     ) -> None:
         self.m = solver.m
         self.twist, self.wrench = solver.twist, solver.wrench
@@ -696,12 +702,22 @@ class Group:
             )
         self._abreast = abreast
         self.solver, self.run, self.place = solver, run, place
-        self.form, self.rows, self.length = run.group.form, run.group.rows, len(run.group.support)
+        self.form, self.rows = run.group.form, run.group.rows
         self.number = place + run.first
         """The group."""
-        self._entry = place * (self.rows * self.length) + run.entry
-        self._columns, self._first = columns, place * self.length
-        self.offset = place * self.length + run.column
+        self._columns, sizes = tables
+        if run.sizes:
+            self.size, self.length, *before = (
+                self.m.lookup(sizes, place * SIZES + k) for k in range(SIZES)
+            )
+        else:
+            self.size, self.length = run.group.points, len(run.group.support)
+            before = [place * count for count in run.group.counts]
+        point, entry, number, self._first = before
+        self.point, self.own = point + run.point, number + run.number
+        """Its first point, and the first number of its points."""
+        self._entry = entry + run.entry
+        self.offset = self._first + run.column
         """Columns of the supports of all groups before it."""
         self._y = solver.problem.y
         self.reads = self.pushes = False
@@ -730,7 +746,7 @@ class Group:
 
     def points(self) -> Iterator[Visit]:
         """Visit its contacts in order."""
-        for place in self.m.loop(0, self.run.group.points):
+        for place in self.m.loop(0, self.size):
             yield Visit(self, place)
 
     def begin(self, y: Row | None = None, *, reads: bool = False, pushes: bool = False) -> None:
@@ -835,17 +851,16 @@ class Visit:
         self.problem = group.solver.problem
         self.length = group.length
         run, stored = group.run, group.solver.stored
-        # what like groups store is adjacent
-        first = place * (STORED * run.length) + group.place + run.point * STORED
-        place = group.place * run.group.points + place
-        self.k = place + run.point
+        self.k = group.point + place
         """The contact."""
         self.row = self.k * 3
         """Its first row."""
         self._stored = Row(stored, self.k * STORED)
-        if group.is_shared:
+        if group.is_shared and not run.sizes:
+            # what like groups store is adjacent
+            first = place * (STORED * run.length) + group.place + run.point * STORED
             self._stored = Row(stored, first, run.length)
-        self._own = place * run.group.width + run.number
+        self._own = place * run.group.width + group.own
 
     def own(self, place: int) -> Number:
         """Return a number of the contact: its arm, then its axes."""
