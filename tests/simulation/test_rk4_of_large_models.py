@@ -10,7 +10,7 @@ from tiburon.simulation.integrators import rk4
 from tiburon.simulation.integrators.manifold import Manifold
 
 RANDOM = np.random.default_rng(61)
-LINKS = rk4.LARGE + 4
+LINKS = rk4.MAX_INLINED_POSITIONS + 4
 
 
 @pytest.fixture(scope="module")
