@@ -188,12 +188,13 @@ def test_a_box_that_lands_with_slip_does_not_move_light_plates(mass, plates, til
     assert np.abs(run.q[-1, :, 7 * plates + 4] - x).max() < missed
 
 
+@pytest.mark.parametrize("pressed", [0.0, 1.0])
 @pytest.mark.parametrize("height", [0.0, 0.1])
 @pytest.mark.parametrize("mass", [3.0, 0.05])
-def test_a_stack_that_has_landed_on_a_free_plate_rests(mass, height):
+def test_a_stack_that_has_landed_on_a_free_plate_rests(mass, height, pressed):
     """Boxes land on a plate that lies on the ground, or falls onto it with them: forces are steady.
 
-    Without other contacts nothing accelerates them relative to each other.
+    Without other contacts nothing accelerates them relative to each other, or some forces do.
     """
     parts = [box("plate", mass, (0.5, 0.4, 0.04)), box("lower"), box("upper", 1.0, (0.2, 0.2, 0.2))]
     q = [[1, 0, 0, 0, 0, 0, z] for z in (0.02 + height, 0.15 + height, 0.374 + height)]
@@ -205,10 +206,12 @@ def test_a_stack_that_has_landed_on_a_free_plate_rests(mass, height):
         world=FLOOR,
         record_every=1,
         contact_tolerance=1e-12,
+        # thrust that presses the upper box down, and lifts the lower one
+        control=tb.traced(lambda _: [0.0] * 11 + [0.5 * pressed] + [0.0] * 5 + [-pressed]),
     )
     assert run.status == "finished"
     force = np.abs(run.get("contact_force").values[-200:, :, 2])
-    weights = 9.81 * np.array([mass + 3.0, 3.0, 1.0])
+    weights = 9.81 * np.array([mass + 3.0, 3.0, 1.0]) + pressed * np.array([0.5, 0.5, 1.0])
     # gaps of 1e-11 m that steps may leave are closed by 2e-5 m/s^2
     np.testing.assert_allclose(force.sum(axis=1), weights.sum(), rtol=1e-7)
     np.testing.assert_allclose(run.q[-200:, 6::7], [[0.02, 0.14, 0.34]] * 200, atol=1e-9)

@@ -93,7 +93,7 @@ TOLERANCE = 1e-8
 
 REST_SPEED = 2e-5
 """Speed of approach up to which a contact with a gap of at most `REST_GAP` is closed from the start
-of a step on [m/s]; change of speed in a step up to which bodies fall together.
+of a step on [m/s].
 
 Impulses are exact to a share of the largest, so that light bodies below heavy ones are left with
 gaps and speeds that are not those of a collision. Bodies that fall together approach by nothing
@@ -101,9 +101,6 @@ else: the instant of closing would be arbitrary, and with it how far friction mo
 
 REST_GAP = 1e-8
 """See `REST_SPEED` [m]."""
-
-MOST_APPROACH = 1.0 - 1e-12
-"""Largest share of the speed of approach in what a contact removes where forces accelerate it."""
 
 DOUBTFUL = 1e-6
 """Residual of the impulses above which a step looks at the speeds that they leave."""
@@ -570,10 +567,7 @@ class Closing(NamedTuple):
     """Normal velocity without impulses, to be made non-negative by them [m/s]."""
 
     approach: Scalar
-    """Speed of approach when the gap closes, relative to all that contacts remove; 0 to 1.
-
-    It is 1 only where nothing but contacts accelerates the bodies relative to each other: what
-    holds them together after the collision then depends on other contacts (`ContactStep`)."""
+    """Speed of approach when the gap closes, relative to all that contacts remove; 0 to 1."""
 
     share: Scalar
     """Time left when the gap closes, relative to the step."""
@@ -760,7 +754,8 @@ def rigid_step(
     b, mu, closing, guess = problem.b, problem.mu, problem.closing, problem.guess
     groups, rows = compliance.laid_out()
     most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
-    found = ContactStep(compliance.size, groups, most, convex=convex).apply(
+    between = [k for k, point in enumerate(points) if point.between]
+    found = ContactStep(compliance.size, groups, most, convex=convex, between=between).apply(
         [
             *rows,
             *b,
@@ -886,14 +881,15 @@ def closing_of(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Sca
     slow = approach * h <= 2.0 * GAP_TOLERANCE
     approach = np.where(slow | rests, 0.0, approach)
     left = np.where(rests | (slow & (gap <= GAP_TOLERANCE)), h, left)
-    coasts = (approach > 0.0) & (np.abs(rate) * h <= REST_SPEED)
-    removed = np.where(coasts, 1.0, np.minimum(_ratio(approach, approach + hold), MOST_APPROACH))
-    removed = np.where(closes, removed, 0.0)
+    removed = np.where(closes, _ratio(approach, approach + hold), 0.0)
     share = np.where(closes, left / h, 1.0)
     # the instant of closing changes with the root of the gap: not where there is none
     lands = removed > RESTING_SHARE
+    # gaps that other contacts close later end at zero, with whatever speed; of those that are
+    # closed, this would reverse the speed in every step
+    touches = (gap <= REST_GAP) & (ahead <= REST_GAP)
     return Closing(
-        np.where(closes, after, 2.0 * end / h),
+        np.where(closes | touches, after, 2.0 * end / h),
         np.where(lands, removed, frozen(removed)),
         np.where(lands, share, frozen(share)),
     )

@@ -176,6 +176,9 @@ class PointRows(NamedTuple):
     carrier: Carrier | None = None
     """The body that it shares rows with other points of, if any."""
 
+    between: bool = False
+    """Whether both bodies move."""
+
     def velocity(self, v: Sequence[Scalar]) -> Scalars3:
         """Return the relative velocity along each axis [m/s], for joint velocities v."""
         x, y, z = (along(row, v) for row in self.rows)
@@ -540,8 +543,8 @@ def _rows(
     moving_bodies = _MovingBodies(plan, position, places, lanes=bool(like))
     alike = _like_bodies(plan, candidates, like)
     for (geometry, sides), bodies in zip(points, pairs, strict=True):
+        on_world = [plan.frame(name).body == WORLD_BODY for name in bodies]
         if many and not plan.depends_on_time:
-            on_world = [plan.frame(name).body == WORLD_BODY for name in bodies]
             if any(on_world):
                 side = 0 if on_world[1] else 1
                 key = plan.frame(bodies[side]).body, (-1.0, 1.0)[side]
@@ -555,7 +558,7 @@ def _rows(
                 if body not in columns_of:
                     columns_of[body] = jacobian_columns(plan, position, places, body, ZERO3)
                 moving += [(i, column, point, sign) for i, column in columns_of[body].items()]
-            found.append(_called_rows(geometry, moving))
+            found.append(_called_rows(geometry, moving)._replace(between=True))
             continue
         n = geometry.normal
         t = perpendicular(n)
@@ -572,7 +575,8 @@ def _rows(
                 known = columns.get(index)
                 columns[index] = linear if known is None else add(known, linear)
         rows = [{i: dot(axis, column) for i, column in columns.items()} for axis in axes]
-        point_rows = PointRows(geometry, axes, (rows[0], rows[1], rows[2]))
+        between = not any(on_world)
+        point_rows = PointRows(geometry, axes, (rows[0], rows[1], rows[2]), between=between)
         if drift is not ZERO3:
             point_rows = point_rows._replace(drift=in_axes(axes, drift))
         found.append(point_rows)

@@ -13,7 +13,7 @@ stays closed when the state changes, not where it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,6 +159,7 @@ def contact_phases(
     h: Scalar,
     tolerance: Scalar,
     most: int,
+    between: Collection[int] = (),
 ) -> ContactPhases:
     """Solve the contact problems of a step.
 
@@ -174,6 +175,7 @@ def contact_phases(
         h: Length of the step [s].
         tolerance: Residual at which to end, relative to the largest impulse.
         most: Sweeps of each problem at most.
+        between: Contacts of two bodies that both move.
     """
     count = len(mu)
     solver = FrictionGaussSeidel(matrix.size, matrix.supports, most)
@@ -187,7 +189,7 @@ def contact_phases(
     none: list[Scalar] = [0.0] * count
     first = solved(b, mu, none, start)
     compression = Solution(list(b), list(mu), none, *first[:3])
-    jumps = _jumps(solved, compression, approach, first[0])
+    jumps = _jumps(solved, compression, approach, first[0], between)
     returned, returns, least, (p, y, alpha, told) = jumps, False, none, first
     if restitution is not None:
         returned = [(1.0 + e) * jump for e, jump in zip(restitution, jumps, strict=True)]
@@ -241,25 +243,28 @@ def _jumps(
     compression: Solution,
     approach: Sequence[Scalar],
     p: Sequence[Scalar],
+    between: Collection[int],
 ) -> list[Scalar]:
     """Return what the collision takes of each normal impulse p; see `contact_step`."""
-    coasts = [part >= 1.0 for part in approach]
     normal = list(p[2::3])
-    coupled = _largest([np.where(one, x, 0.0) for one, x in zip(coasts, normal, strict=True)]) > 0.0
+    local = [part * x for part, x in zip(approach, normal, strict=True)]
+    if not between:
+        return local
+    lands = [part > LANDING_SHARE if k in between else False for k, part in enumerate(approach)]
+    coupled = _largest([np.where(one, x, 0.0) for one, x in zip(lands, normal, strict=True)]) > 0.0
     coupled = coupled & (
-        _largest([np.where(one, 0.0, x) for one, x in zip(coasts, normal, strict=True)]) > 0.0
+        _largest([np.where(one, 0.0, x) for one, x in zip(lands, normal, strict=True)]) > 0.0
     )
     b = list(compression.b)
     for k, part in enumerate(approach):
         bound = b[3 * k + 2]
         b[3 * k + 2] = np.where(bound < 0.0, part * bound, bound)
-    local = [part * x for part, x in zip(approach, normal, strict=True)]
 
     def collision() -> list[Scalar]:
         found = solved(b, compression.mu, compression.least, list(p))[0][2::3]
         return [
             np.where(one, np.minimum(x, whole), part)
-            for one, x, whole, part in zip(coasts, found, normal, local, strict=True)
+            for one, x, whole, part in zip(lands, found, normal, local, strict=True)
         ]
 
     jumps: list[Scalar] = where_needed(coupled, collision, local)

@@ -9,12 +9,13 @@ Symbols, beside those of `friction.py`:
     z           A^T m: what contacts change at the mean velocity of the step
 
 Five contact problems share their matrix, and most steps need the first only. Compression has no
-least impulse. Of a contact that closes, `approach` times its impulse belongs to the collision. An
-approach of 1 says that nothing accelerates its bodies relative to each other: what holds them
-together after the collision is then due to other contacts, as where a body lands on another one
-that lies on the ground. Where others push that do not land, a second problem has the speeds of
-approach alone, and finds what the collision takes. Where e returns part of it, decompression solves
-again with (1 + e) times the impulse of the collision as the least one.
+least impulse. Of a contact that closes, `approach` times its impulse belongs to the collision: the
+rest holds its bodies together afterwards, against what accelerates them without contact. Of two
+bodies that both move this is not all: what lands on a body that lies on the ground is held against
+its own weight, and without contact both fall alike. Where such a contact lands and others push that
+do not, a second problem has the speeds of approach alone, and finds what the collision takes. Where
+e returns part of it, decompression solves again with (1 + e) times the impulse of the collision as
+the least one.
 
 A contact alone has m = w p, where w follows from the instant at which its gap closes. Where
 contacts with different w hold each other, this would not do: what lands on a light body that lies
@@ -50,7 +51,7 @@ from tiburon.trace.primitives.friction import (
     larger,
     rows_of,
 )
-from tiburon.trace.primitives.primitive import Machine, Memory, Primitive, Truth, nodes_of
+from tiburon.trace.primitives.primitive import Index, Machine, Memory, Primitive, Truth, nodes_of
 
 GAP_TOLERANCE = 1e-11
 """Penetration, or gap of a contact that is held closed, that a step may leave [m]."""
@@ -104,14 +105,23 @@ class ContactStep(Primitive):
         layout: Where the rows of contacts are, and which they share.
         most: Most sweeps of each problem.
         convex: Whether points obey the convex law instead of Coulomb's.
+        between: Contacts of two bodies that both move.
     """
 
     def __init__(
-        self, size: int, groups: Sequence[PointGroup], most: int, *, convex: bool = False
+        self,
+        size: int,
+        groups: Sequence[PointGroup],
+        most: int,
+        *,
+        convex: bool = False,
+        between: Sequence[int] = (),
     ) -> None:
         self.layout = ContactLayout(groups)
-        super().__init__("contact_step", size, most, int(convex), *self.layout.form())
+        form = self.layout.form()
+        super().__init__("contact_step", size, most, int(convex), len(between), *between, *form)
         self.convex = convex
+        self.between = tuple(between)
         self.size = size
         self.most = most
         self.entries = self.layout.entries + self.layout.numbers
@@ -198,7 +208,9 @@ class ContactStep(Primitive):
             given, (self.entries, n, count, count, count, count, count, n, count, 1, 1)
         )
         matrix = ContactMatrix(self.size, self.layout.supports, self.layout.own_rows(A))
-        found = contact_phases(matrix, *parts, h=h, tolerance=tolerance, most=self.most)
+        found = contact_phases(
+            matrix, *parts, h=h, tolerance=tolerance, most=self.most, between=self.between
+        )
         final = found.final
         return [*final.p, *final.y, *found.z, *final.alpha, *found.told]
 
@@ -216,6 +228,8 @@ class _Phases:
         self.m = m
         count, n, size = step.contacts, 3 * step.contacts, step.size
         self.count, self.size = count, size
+        moving = set(step.between)
+        self._between = m.table([int(k in moving) for k in range(count)]) if moving else None
         b, mu, approach, share, restitution, gaps, start, stuck, h, tolerance = rows_of(
             given, step.entries, (n, count, count, count, count, count, n, count, 1, 1)
         )
@@ -246,7 +260,7 @@ class _Phases:
         self.jumps, self.weight, self.held = (Row(m.memory(count)) for _ in range(3))
         self.returned = m.memory(1)
         self._kept = [Row(m.memory(k)) for k in (n, size, count, 1, 1, 1)]
-        self._bounds, self._coasts, self._rests = (Row(m.memory(k)) for k in (count, 1, 1))
+        self._bounds, self._landing, self._others = (Row(m.memory(k)) for k in (count, 1, 1))
         self.pending, self.phase, self.error, self.lands, self._ready = (
             Row(m.memory(1)) for _ in range(5)
         )
@@ -280,29 +294,19 @@ class _Phases:
         m, problem = self.m, self.problem
         zero, one, half = m.constant(0.0), m.constant(1.0), m.constant(0.5)
         m.store(self.returned, 0, zero)
-        for row in (self._coasts, self._rests):
-            row.store(m, 0, zero)
         for k in m.loop(0, self.count):
-            approach, normal = self.approach.load(m, k), problem.p.load(m, k * 3 + 2)
-            jump = m.mul(approach, normal)
+            jump = m.mul(self.approach.load(m, k), problem.p.load(m, k * 3 + 2))
             self._set(self.jumps, k, first, jump)
-            coasts = m.less_equal(one, approach)
-            for row, part in (
-                (self._coasts, m.choose(coasts, normal, zero)),
-                (self._rests, m.choose(coasts, zero, normal)),
-            ):
-                row.store(m, 0, larger(m, row.load(m, 0), part))
-        coupled = m.both(
-            m.less(zero, self._coasts.load(m, 0)), m.less(zero, self._rests.load(m, 0))
-        )
-        coupled = m.both(first, coupled)
-        # those that are posed now, and those that were before
-        posed = m.choose(coupled, one, zero)
-        solved = m.less(m.choose(first, one, zero), m.choose(collides, one, zero))
-        for _ in m.iterate(1, lambda: coupled):
-            self._pose_collision(coupled)
-        for _ in m.iterate(1, lambda: solved):
-            self._finish_collision(solved)
+        # cases whose collision is posed now, and those whose collision was posed before
+        posed = zero
+        if self._between is not None:
+            coupled = m.both(first, self._is_coupled())
+            posed = m.choose(coupled, one, zero)
+            solved = m.less(m.choose(first, one, zero), m.choose(collides, one, zero))
+            for _ in m.iterate(1, lambda: coupled):
+                self._pose_collision(coupled)
+            for _ in m.iterate(1, lambda: solved):
+                self._finish_collision(solved)
         collides = m.both(collides, m.less(posed, half))
         for k in m.loop(0, self.count):
             jump = m.choose(collides, self.jumps.load(m, k), zero)
@@ -327,6 +331,26 @@ class _Phases:
         total = m.add(sweeps.load(m, 0), self.outcome.sweeps.load(m, 0))
         self._set(sweeps, 0, solved, total)
 
+    def _lands_between(self, k: Index) -> Truth:
+        """Return whether a contact of two bodies that both move lands."""
+        m = self.m
+        moves = m.less(m.constant(0.5), m.number(m.lookup(self._between, k)))
+        return m.both(moves, m.less(m.constant(LANDING_SHARE), self.approach.load(m, k)))
+
+    def _is_coupled(self) -> Truth:
+        """Return the cases in which such contacts push, and others as well."""
+        m, zero = self.m, self.m.constant(0.0)
+        for row in (self._landing, self._others):
+            row.store(m, 0, zero)
+        for k in m.loop(0, self.count):
+            lands, normal = self._lands_between(k), self.problem.p.load(m, k * 3 + 2)
+            for row, part in (
+                (self._landing, m.choose(lands, normal, zero)),
+                (self._others, m.choose(lands, zero, normal)),
+            ):
+                row.store(m, 0, larger(m, row.load(m, 0), part))
+        return m.both(m.less(zero, self._landing.load(m, 0)), m.less(zero, self._others.load(m, 0)))
+
     @property
     def _compression(self) -> list[tuple[Row, Row, int]]:
         """What compression found, where it is kept during the collision, and its length."""
@@ -350,15 +374,14 @@ class _Phases:
 
     def _finish_collision(self, solved: Truth) -> None:
         """Note what the collision takes of impulses, and go back to these."""
-        m, problem, one = self.m, self.problem, self.m.constant(1.0)
+        m, problem = self.m, self.problem
         self._count_sweeps(solved)
         impulses = self._kept[0]
         for k in m.loop(0, self.count):
             n = k * 3 + 2
             jump, normal = problem.p.load(m, n), impulses.load(m, n)
             jump = m.choose(m.less(jump, normal), jump, normal)
-            coasts = m.both(solved, m.less_equal(one, self.approach.load(m, k)))
-            self._set(self.jumps, k, coasts, jump)
+            self._set(self.jumps, k, m.both(solved, self._lands_between(k)), jump)
             self._set(problem.b, n, solved, self._bounds.load(m, k))
         for found, kept, size in self._compression:
             for i in m.loop(0, size):
