@@ -71,14 +71,14 @@ def distance_to_triangle(point, triangle):
 
 
 def height_at(heights, spacing, x, y):
-    """Return the height of the terrain, as DynaMechs interpolates it."""
-    i, j = int(x / spacing[0]), int(y / spacing[1])
+    """Return the height of the terrain at places, as DynaMechs interpolates it."""
+    i, j = np.floor(x / spacing[0]).astype(int), np.floor(y / spacing[1]).astype(int)
     t, u = x / spacing[0] - i, y / spacing[1] - j
-    if t > u:
-        middle = heights[i + 1, j]
-        return heights[i, j] + t * (middle - heights[i, j]) + u * (heights[i + 1, j + 1] - middle)
-    middle = heights[i, j + 1]
-    return heights[i, j] + u * (middle - heights[i, j]) + t * (heights[i + 1, j + 1] - middle)
+    z, end = heights[i, j], heights[i + 1, j + 1]
+    one, other = heights[i + 1, j], heights[i, j + 1]
+    return np.where(
+        t > u, z + t * (one - z) + u * (end - one), z + u * (other - z) + t * (end - other)
+    )
 
 
 @pytest.mark.parametrize("reach", [1, 2])
@@ -621,7 +621,10 @@ def lower_side(R, center, half, places):
 
 @pytest.mark.parametrize("size", [(0.3, 0.2, 0.1), (0.2, 0.2, 0.2), (0.6, 0.05, 0.1)])
 def test_boxes_touch_steep_triangles_with_all_edges(size):
-    """At any attitude a box is as high as dense points of its edges and of the ground's allow."""
+    """At any attitude a box is as high as dense points of its edges and of the ground's allow.
+
+    Where it sinks by 3 mm, it is that deep at most, and along the normal of some slope nearly so.
+    """
     rng = np.random.default_rng(4)
     spacing, half = 0.15, 0.5 * np.array(size)
     reach = Reach(1, reach_of(float(np.linalg.norm(half)), (spacing, spacing)))
@@ -642,13 +645,14 @@ def test_boxes_touch_steep_triangles_with_all_edges(size):
     edges = np.concatenate(edges) * half
     fraction = np.linspace(0.0, 1.0, 100)
     missed = 0
-    for _ in range(40):
-        heights = rng.uniform(-0.15, 0.15, (17, 17))
+    for _ in range(80):
+        heights = rng.uniform(-0.2, 0.2, (17, 17))
         ground = field_of(heights, (spacing, spacing), (0.0, 0.0))
         R = rotation(rng)
         center = np.array([*(8 * spacing + rng.uniform(-0.1, 0.1, 2)), 0.0])
         places = edges @ R.T + center
-        above = [z - height_at(heights, (spacing, spacing), x, y) for x, y, z in places]
+        x, y, z = places.T
+        above = (z - height_at(heights, (spacing, spacing), x, y)).tolist()
         for i, j in itertools.product(range(3, 14), range(3, 14)):
             for p, q in ((1, 0), (0, 1), (1, 1)):
                 x, y = spacing * (i + p * fraction), spacing * (j + q * fraction)
@@ -657,8 +661,12 @@ def test_boxes_touch_steep_triangles_with_all_edges(size):
         center[2] = -min(above)
         found = gaps_of(flat(Placed(tuples(R), tuples(center), size)), flat(ground.placed))
         # half the way between points, 1.5 mm on the edges of the box and 2 mm on the ground's,
-        # where slopes differ by up to 3
-        assert -6e-3 < min(found) < 1e-9
+        # where slopes differ by up to 4
+        assert -8e-3 < min(found) < 1e-9
         missed += min(found[:4]) > 1e-3
+        center[2] -= 3e-3
+        found = gaps_of(flat(Placed(tuples(R), tuples(center), size)), flat(ground.placed))
+        # slopes of up to 70 degrees
+        assert -11e-3 < min(found) < -0.3 * 3e-3
     # the claim is not about corners
-    assert missed > 5
+    assert missed > 10

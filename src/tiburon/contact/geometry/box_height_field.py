@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple, cast
 
 from tiburon.contact.geometry.box_plane import box_corners
@@ -11,6 +12,7 @@ from tiburon.contact.geometry.contact_geometry import (
     ContactGeometry,
     Placed,
     axis,
+    face_contact,
     tangent_projector,
 )
 from tiburon.contact.geometry.height_field import NEAR, Reach, terrain_contacts
@@ -58,6 +60,24 @@ __all__ = ["box_height_field", "box_smooth_height_field"]
 MIN_CROSSING_SINE = 1e-6
 """Sine of the angle above which edges cross."""
 
+SHALLOW = 0.1
+"""Depth up to which the nearest face, of a box or of the ground, gives way to one behind which all
+of the other body is, relative to the smallest edge."""
+
+MAX_RATIO = 16.0
+"""Depth of crossing edges relative to that of the edge of the terrain in the box, at most: up to 3
+where it enters and leaves the box, more where one of the edges ends between."""
+
+OVERSHOOT = 8.0
+"""How far edges may cross beyond their ends, relative to the depth of the edge of the terrain: at a
+vertex with higher ground around it, and at a corner of the box, neither has a contact."""
+
+END_MARGIN = 1e-5
+"""Share of an edge of the terrain near its ends where crossings do not lie."""
+
+EQUAL_DEPTH = 1e-3
+"""Difference of depths along axes that both count, relative to the smallest edge of the box."""
+
 MIN_EDGE_SINE = 0.01
 """Sine of the angle by which one of the faces beside an edge looks down that touches smooth ground:
 others touch slopes of more than 89 degrees."""
@@ -92,15 +112,19 @@ def box_height_field(
         reach: Cells that are searched, from `reach_of`.
     """
     contact_of = function(terrain_contacts)
-    corners = [contact_of(corner, 0.0, second, 1)[0] for corner in box_corners(first)]
+    corners = []
+    for corner, signs in zip(box_corners(first), product((-1.0, 1.0), repeat=3), strict=True):
+        edges = [scale(axis(first, k), -side) for k, side in enumerate(signs)]
+        margin = SHALLOW * _smallest(first)
+        corners.append(contact_of(corner, 0.0, second, 1, 1, edges, margin)[0])
     x, y, z = first.size
     ridges = ridge_contacts(
         first.position,
         second,
         reach.body,
         4,
-        lambda point: point_box(point, 0.0, first),
-        lambda start, edge, outward, sides: _crossings(start, edge, outward, sides, first),
+        lambda point: _vertex_contacts(point, first),
+        lambda start, edge, outward, opposite: _crossings(start, edge, outward, opposite, first),
         0.5 * root(x * x + y * y + z * z),
     )
     return _nearest(corners, ridges)
@@ -119,6 +143,23 @@ def _nearest(
     return (*nearer, *farther)
 
 
+def _vertex_contacts(point: Vec3, box: Placed) -> tuple[ContactGeometry, ...]:
+    """Return the contacts of a point with a box: the nearest, and from inside with all near faces.
+
+    The normal of the nearest face may lead into the ground beside a vertex that is inside the box.
+    """
+    contacts = [point_box(point, 0.0, box)]
+    arm = subtract(point, box.position)
+    for k, size in enumerate(box.size):
+        height = dot(axis(box, k), arm)
+        outward = scale(axis(box, k), sign(height))
+        face = face_contact(point, 0.0, add(box.position, scale(outward, 0.5 * size)), outward)
+        near = (contacts[0].gap < 0.0) & (face.gap > -SHALLOW * _smallest(box))
+        gap = where(near, face.gap, NO_CONTACT)
+        contacts.append(face._replace(gap=gap))
+    return tuple(contacts)
+
+
 class _Crossing(NamedTuple):
     """An edge of the terrain and one of a box."""
 
@@ -134,9 +175,9 @@ class _Crossing(NamedTuple):
 
 
 def _crossings(
-    start: Vec3, edge: Vec3, outward: Vec3, sides: Sequence[Vec3], box: Placed
+    start: Vec3, edge: Vec3, outward: Vec3, opposite: Sequence[Vec3], box: Placed
 ) -> tuple[ContactGeometry, ...]:
-    """Return the two nearest crossings of an edge of the terrain with edges of a box.
+    """Return crossings of an edge of the terrain with edges of a box: the shallowest, or two alike.
 
     With the edges of a box along one of its axes it has one normal. The edge of the box that is
     extreme along the normal touches, and the one on the other side of the same face where the
@@ -147,20 +188,24 @@ def _crossings(
         start: One end of the edge, world axes [m].
         edge: From there to the other end [m].
         outward: Direction out of the ground.
-        sides: Arms across the edge into both triangles beside it.
+        opposite: Arms from there to the opposite corners of both triangles beside it [m].
         box: The box.
     """
     length = root(dot(edge, edge))
     e = scale(edge, 1.0 / length)
     between = subtract(box.position, start)
-    best = (_Crossing(NO_CONTACT, 0.0, outward, axis(box, 0)),) * 2
+    best = (_Crossing(-NO_CONTACT, 0.0, outward, axis(box, 0)),) * 2
+    sides = [subtract(arm, scale(e, dot(e, arm))) for arm in opposite]
+    depth, least = _overlap(between, edge, opposite, box)
+    beyond, margin = OVERSHOOT * depth, EQUAL_DEPTH * _smallest(box)
+    deepest = maximum(-MAX_RATIO * depth, 2.0 * least) - margin
     for k in range(3):
         u = axis(box, k)
         n, sine = unit(cross(e, u), outward)
         n = scale(n, sign(dot(n, outward)))
         across = cross(n, u)
         divisor = dot(across, e)
-        below, clearly = falls_off(n, list(sides))
+        below, clearly = falls_off(n, sides)
         usable = (abs(divisor) > MIN_CROSSING_SINE) & (sine > MIN_CROSSING_SINE) & below & clearly
         inverse = where(usable, 1.0 / where(usable, divisor, 1.0), 0.0)
         # the face that is above the terrain, and the one beside it
@@ -172,27 +217,71 @@ def _crossings(
             arm = add(lowest, scale(beside, side * width))
             place, gap = dot(across, arm) * inverse, dot(n, arm)
             along = dot(u, subtract(scale(e, place), arm))
-            exists = usable & (place > 0.0) & (place < length)
+            exists = usable & (place > -beyond) & (place < length + beyond)
             exists = exists & (side * dot(n, beside) < MIN_CROSSING_SINE)
-            exists = exists & (abs(along) <= 0.5 * box.size[k])
-            found = _Crossing(where(exists, gap, NO_CONTACT), place, n, u)
+            exists = exists & (abs(along) <= 0.5 * box.size[k] + beyond) & (gap >= deepest)
+            place = clamp(place, END_MARGIN * length, (1.0 - END_MARGIN) * length)
+            found = _Crossing(where(exists, gap, -NO_CONTACT), place, n, u)
             kept = []
             for one in best:
-                nearer = found.gap < one.gap
-                kept.append(select(nearer, found, one))
-                found = select(nearer, one, found)
+                shallower = found.gap > one.gap
+                kept.append(select(shallower, found, one))
+                found = select(shallower, one, found)
             best = (kept[0], kept[1])
     contacts = []
+    deepest = minimum(2.0 * best[0].gap, 0.0) - margin
     for one in best:
         # both edges turn with their bodies, as in `crossing`
         across = cross(one.normal, one.direction)
         divisor = dot(across, e)
-        exists = one.gap < NO_CONTACT
+        exists = (one.gap > -NO_CONTACT) & (one.gap >= deepest)
+        gap = where(exists, one.gap, NO_CONTACT)
         inverse = where(exists, 1.0 / where(exists, divisor, 1.0), 0.0)
-        point = add(add(start, scale(e, one.place)), scale(one.normal, 0.5 * one.gap))
+        point = add(add(start, scale(e, one.place)), scale(one.normal, 0.5 * gap))
         share = scale_matrix(outer(across, e), inverse)
-        contacts.append(ContactGeometry(one.gap, point, one.normal, ZERO33, share))
+        contacts.append(ContactGeometry(gap, point, one.normal, ZERO33, share))
     return tuple(contacts)
+
+
+def _overlap(
+    between: Vec3, edge: Vec3, opposite: Sequence[Vec3], box: Placed
+) -> tuple[Scalar, Scalar]:
+    """Return how deep an edge of the terrain is in a box, and the gap that both have at least [m].
+
+    The depth is that of the middle of what is inside, which is at least half of the largest. The
+    triangles beside the edge need not move farther than along the normal of one of the faces: a
+    ridge that pokes a little through a face may be far below an edge that it passes.
+
+    Args:
+        between: From the start of the edge to the center of the box [m].
+        edge: From there to the other end [m].
+        opposite: From there to the opposite corners of both triangles beside it [m].
+        box: The box.
+    """
+    apart: Scalar = -NO_CONTACT
+    first, last = 0.0, 1.0
+    for k, size in enumerate(box.size):
+        start = -dot(axis(box, k), between)
+        rate = dot(axis(box, k), edge)
+        safe = where(abs(rate) > 0.0, rate, 1e-300)
+        ends = [(side * 0.5 * size - start) / safe for side in (-1.0, 1.0)]
+        first = maximum(first, minimum(*ends))
+        last = minimum(last, maximum(*ends))
+        lowest = highest = start
+        for arm in (edge, *opposite):
+            end = start + dot(axis(box, k), arm)
+            lowest, highest = minimum(lowest, end), maximum(highest, end)
+        apart = maximum(apart, maximum(lowest, -highest) - 0.5 * size)
+    middle = subtract(scale(edge, 0.5 * (first + last)), between)
+    depth: Scalar = NO_CONTACT
+    for k, size in enumerate(box.size):
+        depth = minimum(depth, 0.5 * size - abs(dot(axis(box, k), middle)))
+    return where(first < last, maximum(depth, 0.0), 0.0), minimum(apart, 0.0)
+
+
+def _smallest(box: Placed) -> Scalar:
+    """Return the smallest edge of a box [m]."""
+    return minimum(box.size[0], minimum(box.size[1], box.size[2]))
 
 
 def box_smooth_height_field(

@@ -36,7 +36,7 @@ def capsule_height_field(
         second,
         reach.body,
         2,
-        lambda point: point_capsule(point, 0.0, first),
+        lambda point: (point_capsule(point, 0.0, first),),
         lambda start, edge: capsule_capsule(segment(start, edge), first),
     )
     return (*contacts, *ridges)

@@ -89,7 +89,7 @@ def cylinder_height_field(
         second,
         reach.body,
         5,
-        lambda point: point_cylinder(point, 0.0, first),
+        lambda point: (point_cylinder(point, 0.0, first),),
         lambda start, edge, outward, _: _on_ridge(start, edge, outward, first),
         root(radius * radius + 0.25 * length * length),
         5,

@@ -57,7 +57,7 @@ def ellipsoid_height_field(
         second,
         reach.body,
         4,
-        lambda point: sphere_ellipsoid(Placed(IDENTITY3, point, (0.0,)), first)[0],
+        lambda point: sphere_ellipsoid(Placed(IDENTITY3, point, (0.0,)), first),
         lambda start, edge, outward, _: (
             capsule_ellipsoid(segment(start, edge), first)[0],
             NOTHING,

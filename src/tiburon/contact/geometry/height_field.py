@@ -14,6 +14,7 @@ The search visits the vertices of `reach` cells to each side of the nearest one.
 two triangles of its cell, the three edges that begin at it, and itself.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -72,6 +73,10 @@ SAME_NORMAL = 0.985
 """Cosine between normals above which the nearer of two contacts counts alone: 10 degrees. Two
 contacts of a small sphere that are nearly the same have forces that few methods distinguish,
 and friction holds the sphere on one of them."""
+
+MAX_RISE = 0.3
+"""Sine of the angle by which an edge of a corner that touches may lead into the ground: one of two
+ends of an edge that both touch is lower."""
 
 SAME_MINIMUM = 1e-7
 """Distance, relative to the spacing, by which minima differ that count as one: rounding must not
@@ -190,7 +195,13 @@ class _Face(NamedTuple):
 
 
 def terrain_contacts(
-    center: Vec3, radius: Scalar, field: Placed, count: int, reach: int = 1
+    center: Vec3,
+    radius: Scalar,
+    field: Placed,
+    count: int,
+    reach: int = 1,
+    edges: Sequence[Vec3] = (),
+    margin: Scalar = 0.0,
 ) -> tuple[ContactGeometry, ...]:
     """Return the nearest contacts of a sphere with a height field, in an order of their normals.
 
@@ -203,9 +214,22 @@ def terrain_contacts(
         field: The height field.
         count: Number of contacts.
         reach: Cells to each side of the nearest vertex that are searched; `reach_of`.
+        edges: Unit vectors along the edges of a corner: ground into which an edge leads counts only
+            farther than the margin from the corner. One that has passed a sharp ridge does not
+            touch it from behind.
+        margin: Distance [m].
     """
     local = transpose_vector(field.rotation, subtract(center, field.position))
+    arms = [transpose_vector(field.rotation, edge) for edge in edges]
     dx, dy, *handle = field.size
+
+    def passed(found: _Minimum) -> _Minimum:
+        counts = abs(found.distance) > margin
+        outside: Scalar = True
+        for arm in arms:
+            outside = outside & (dot(found.outward, arm) > -MAX_RISE)
+        return found._replace(distance=where(counts | outside, found.distance, NO_CONTACT))
+
     below = _triangle_under(local, dx, dy, handle)
     above = sign(below.height)
     tolerance = SAME_MINIMUM * dx
@@ -221,12 +245,13 @@ def terrain_contacts(
         x, y = row * dx - local[0], column * dy - local[1]
         lowered = [[z - local[2] for z in line] for line in heights]
         for found in _minima(x, y, lowered, dx, dy, above, tolerance, below.outward):
-            best = _inserted(best, found)
+            best = _inserted(best, passed(found) if arms else found)
         return best
 
     none = _Minimum(NO_CONTACT, below.outward, ZERO3, 0.0)
     best = fixed_loop(side * side, visit, (none,) * count)
     under = _Minimum(below.height * below.tilt, below.outward, ZERO3, 0.0)
+    under = passed(under) if arms else under
     first = select(best[0].distance < NO_CONTACT, best[0], under)
     # below the ground, what is farther than the nearest way out does not count
     farthest = where(above > 0.0, NO_CONTACT, abs(first.distance) + tolerance)

@@ -49,13 +49,14 @@ __all__ = [
     "segment",
 ]
 
-PointContact = Callable[[Vec3], ContactGeometry]
-"""Contact of a point of the terrain with the shape, from the point to the shape."""
+PointContacts = Callable[[Vec3], tuple[ContactGeometry, ...]]
+"""Contacts of a point of the terrain with the shape, from the point to the shape: the nearest, and
+for a point inside a shape with several faces those with the others."""
 
 EdgeContacts = Callable[..., tuple[ContactGeometry, ...]]
 """Contacts of an edge of the terrain with the shape, from its start and the edge, world axes, and
-for shapes with a `radius` the direction out of the ground and the arms across the edge into both
-triangles beside it."""
+for shapes with a `radius` the direction out of the ground and the arms from the start to the
+opposite corners of both triangles beside it."""
 
 NORMAL_CONE_MARGIN = 1e-6
 """Sine by which a normal may be beyond those of the triangles around an edge or vertex."""
@@ -87,7 +88,7 @@ def ridge_contacts(
     field: Placed,
     reach: int,
     count: int,
-    point_contact: PointContact,
+    point_contacts: PointContacts,
     edge_contacts: EdgeContacts,
     radius: Scalar | None = None,
     edge_count: int = 2,
@@ -101,7 +102,8 @@ def ridge_contacts(
         field: The height field.
         reach: Cells around it that the shape covers; `reach_of`.
         count: Number of contacts.
-        point_contact: Contact of a point with the shape.
+        point_contacts: Contacts of a point with the shape; of those that a vertex can have, the
+            shallowest counts.
         edge_contacts: Contacts of an edge with the shape.
         radius: Of the sphere around the shape [m]: edges that are farther from it than the spacing
             of the grid are passed over; none by default.
@@ -112,11 +114,11 @@ def ridge_contacts(
     side = 2 * reach + 1
     i = unary("floor", local[0] / dx + 0.5) - float(reach)
     j = unary("floor", local[1] / dy + 0.5) - float(reach)
-    at_vertex, at_edge = function(point_contact), function(edge_contacts)
+    at_vertex, at_edge = function(point_contacts), function(edge_contacts)
     up = (field.rotation[0][2], field.rotation[1][2], field.rotation[2][2])
 
     def touches(
-        vertex: Vec3, edge: Vec3, e: Vec3, beside: list[Vec3]
+        vertex: Vec3, edge: Vec3, e: Vec3, beside: list[Vec3], opposite: list[Vec3]
     ) -> tuple[ContactGeometry, ...]:
         """Return the contacts of an edge: none where the ground does not fall off beside it."""
         if radius is None:
@@ -131,7 +133,7 @@ def ridge_contacts(
         sees = (dot(up, inward) < -MIN_FALL) & (dot(apart, apart) < limit * limit)
         outward = scale(inward, -1.0)
         found: tuple[ContactGeometry, ...] = where_needed(
-            sees, lambda: tuple(at_edge(vertex, edge, outward, beside)), (NOTHING,) * edge_count
+            sees, lambda: tuple(at_edge(vertex, edge, outward, opposite)), (NOTHING,) * edge_count
         )
         return found
 
@@ -153,8 +155,9 @@ def ridge_contacts(
             edge = around[k]
             e = scale(edge, 1.0 / root(dot(edge, edge)))
             # into both triangles, across the edge
-            beside = [subtract(around[o], scale(e, dot(e, around[o]))) for o in others]
-            for contact in touches(vertex, edge, e, beside):
+            opposite = [around[o] for o in others]
+            beside = [subtract(arm, scale(e, dot(e, arm))) for arm in opposite]
+            for contact in touches(vertex, edge, e, beside, opposite):
                 s = dot(subtract(contact.point, vertex), edge) / dot(edge, edge)
                 best = _inserted(best, _seen(_on_edge(contact, e, s, beside), center))
         return best
@@ -254,10 +257,15 @@ def _seen(touch: _Touch, center: Vec3) -> _Touch:
     return touch._replace(gap=where(above, touch.gap, NO_CONTACT))
 
 
-def _on_vertex(contact: ContactGeometry, around: list[Vec3]) -> _Touch:
-    """Return the contact of a vertex; it does not exist where terrain around it is higher."""
-    below, clearly = falls_off(contact.normal, around)
-    return _Touch(*contact._replace(gap=where(below & clearly, contact.gap, NO_CONTACT)))
+def _on_vertex(contacts: Sequence[ContactGeometry], around: list[Vec3]) -> _Touch:
+    """Return the shallowest contact of a vertex at which no terrain around it is higher."""
+    found = _Touch(*contacts[0])._replace(gap=NO_CONTACT)
+    for contact in contacts:
+        below, clearly = falls_off(contact.normal, around)
+        shallower = (found.gap >= NO_CONTACT) | (contact.gap > found.gap)
+        exists = below & clearly & (contact.gap < NO_CONTACT) & shallower
+        found = select(exists, _Touch(*contact), found)
+    return found
 
 
 def _on_edge(contact: ContactGeometry, e: Vec3, s: Scalar, beside: list[Vec3]) -> _Touch:
