@@ -40,6 +40,7 @@ from tiburon.spatial.vec3 import (
 )
 from tiburon.trace.derivative import values_and_tangents
 from tiburon.trace.regions import function
+from tiburon.trace.regions.lanes import lanes
 from tiburon.trace.structure import flatten, rebuild
 from tiburon.trace.value import Value
 
@@ -130,9 +131,10 @@ def row_changes(
     tangential: list[list[list[Scalar]]] = [[] for _ in range(2 if weights else 1)]
     normal: list[list[list[Scalar]]] = [[] for _ in velocities]
     forces: list[list[list[Scalar]]] = [[[0.0] * plan.nv for _ in range(plan.nv)] for _ in impulses]
-    at_points = folded(_at_points)
     handle = p[parameter_count(candidates) :]
     start = number = 0
+    every: list[list[int]] = []
+    given = []
     for bodies, group in itertools.groupby(candidates, key=partial(_bodies, plan)):
         points = []
         for candidate in group:
@@ -150,21 +152,24 @@ def row_changes(
             own_weights = tuple(weights[number]) if weights else ()
             acting.append((own_weights, [tuple(f[3 * number : 3 * number + 3]) for f in impulses]))
             number += 1
-        found, sums = at_points(
-            [one._replace(point=subtract(one.point, origin)) for one in points],
-            paths,
-            [[[x[i] for i in path] for path in variables] for x in velocities],
-            acting,
+        every.append([i for path in variables for i in path])
+        given.append(
+            (
+                [one._replace(point=subtract(one.point, origin)) for one in points],
+                paths,
+                [[[x[i] for i in path] for path in variables] for x in velocities],
+                acting,
+            )
         )
-        every = [i for path in variables for i in path]
+    for places_of, (found, sums) in zip(every, folded_lanes(_at_points, given), strict=True):
         for across_rows, along_rows in found:
             for across, row in zip(normal, across_rows, strict=True):
-                across.append(_spread(plan.nv, every, row))
+                across.append(_spread(plan.nv, places_of, row))
             for along, rows in zip(tangential, along_rows, strict=True):
-                along += [_spread(plan.nv, every, row) for row in rows]
+                along += [_spread(plan.nv, places_of, row) for row in rows]
         for matrix, entries in zip(forces, sums, strict=True):
-            for j, row in zip(every, entries, strict=True):
-                for k, x in zip(every, row, strict=True):
+            for j, row in zip(places_of, entries, strict=True):
+                for k, x in zip(places_of, row, strict=True):
                     matrix[j][k] = matrix[j][k] + x
     return RowChanges(tangential, normal, forces)
 
@@ -188,20 +193,43 @@ def folded(call: Callable[..., Any]) -> Callable[..., Any]:
     known: dict[Any, Callable[..., Any]] = {}
 
     def region(*arguments: Any) -> Any:
-        leaves, structure = flatten(arguments)
-        fixed = tuple(map(_constant, leaves))
-        inner = known.get((structure, fixed))
-        if inner is None:
-
-            def inside(*varying: Scalar) -> Any:
-                given = iter(varying)
-                whole = [next(given) if x is None else x for x in fixed]
-                return call(*rebuild(structure, iter(whole)))
-
-            inner = known[structure, fixed] = function(inside)
-        return inner(*(x for x, known in zip(leaves, fixed, strict=True) if known is None))
+        inner, varying = _folded(call, known, arguments)
+        return inner(*varying)
 
     return region
+
+
+def folded_lanes(call: Callable[..., Any], sets: Sequence[Sequence[Any]]) -> list[Any]:
+    """Call a function for several sets of arguments, as `folded`; those alike in lanes."""
+    known: dict[Any, Callable[..., Any]] = {}
+    alike: dict[Callable[..., Any], list[tuple[int, list[Scalar]]]] = {}
+    for number, arguments in enumerate(sets):
+        inner, varying = _folded(call, known, tuple(arguments))
+        alike.setdefault(inner, []).append((number, varying))
+    found: list[Any] = [None] * len(sets)
+    for inner, members in alike.items():
+        results = lanes(inner, [varying for _, varying in members])
+        for (number, _), result in zip(members, results, strict=True):
+            found[number] = result
+    return found
+
+
+def _folded(
+    call: Callable[..., Any], known: dict[Any, Callable[..., Any]], arguments: tuple[Any, ...]
+) -> tuple[Callable[..., Any], list[Scalar]]:
+    """Return a region of the arguments that are not constant, and those."""
+    leaves, structure = flatten(arguments)
+    fixed = tuple(map(_constant, leaves))
+    inner = known.get((structure, fixed))
+    if inner is None:
+
+        def inside(*varying: Scalar) -> Any:
+            given = iter(varying)
+            whole = [next(given) if x is None else x for x in fixed]
+            return call(*rebuild(structure, iter(whole)))
+
+        inner = known[structure, fixed] = function(inside)
+    return inner, [x for x, known in zip(leaves, fixed, strict=True) if known is None]
 
 
 def _constant(x: Scalar) -> float | None:

@@ -23,6 +23,10 @@ _UNLIKELY = '!102 = !{!"branch_weights", i32 1, i32 2000}'
 """Weights of a branch whose first destination is rarely taken."""
 
 
+ALIGNED_FLOATS = 8
+"""Size of an array on the stack from which on it starts at a cache line."""
+
+
 class LlvmTarget:
     """Write LLVM assembly; see `Target` for the meaning of the instructions.
 
@@ -303,7 +307,9 @@ class LlvmMachine(NativeMachine):
     def slots(self, size: int) -> Slots:
         """Return an array of floats on the stack."""
         assert not self._abreast, "memory is taken outside of bodies that run abreast"
-        return Slots(self._stack(f"[{max(size, 1)} x {self.target.float_type}]"))
+        # vectors of aligned rows do not reach across cache lines
+        align = ", align 64" if size >= ALIGNED_FLOATS else ""
+        return Slots(self._stack(f"[{max(size, 1)} x {self.target.float_type}]{align}"))
 
     def address(self, slots: Slots, place: Any) -> Ref:
         """Emit the address of a float."""

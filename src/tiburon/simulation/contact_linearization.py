@@ -291,7 +291,7 @@ def _rates_along(v: list[Scalar], *rows: list[Scalar]) -> list[Scalar]:
 
 def _some(values: Sequence[Scalar]) -> bool:
     """Return whether some value is not the constant zero."""
-    return any(isinstance(x, Value) or x != 0.0 for x in values)
+    return any((x.graph.constant_of(x.node) if isinstance(x, Value) else x) != 0.0 for x in values)
 
 
 def _stage_functions(
@@ -395,6 +395,8 @@ def step_changes(
         expanded_parents(plan),
         supports,
         places,
+        [i for i, x in enumerate(blocks) if not _some([x])],
+        [j for j in range(n) if _some(resting.by_q[j::n])],
         [i for i, column in enumerate(zip(*unbalanced, strict=True)) if _some(column)],
         FrictionResponse(matrix.size, matrix.supports),
         bounces=bounces,
@@ -407,11 +409,11 @@ def step_changes(
     whole = chain.apply(
         [
             h,
+            *(resting.by_q[i * n + j] for j in chain.positions for i in chain.related[j]),
             *(
-                part[i * n + j]
-                for part in (resting.by_q, resting.by_v)
-                for j, related in enumerate(chain.related)
-                for i in related
+                x
+                for j, rows in enumerate(chain.related)
+                for x in (resting.by_v[i * n + j] for i in rows)
             ),
             *resting.factor,
             *balance.metric.entries,

@@ -33,8 +33,9 @@ A step is
     dmean = (dv + dv_f) / 2 + L^-1 D^-1/2 (A^T (d(timed) + d(lambda)) - X_s da)
     dq+ = M dq + C dmean            dv_end = O_v dv + O_m dmean + O_p dv+
 
-It is differentiated in reverse: 2 n results, dmean and dv+, are fewer than 3 n directions, and E
-has the zeros of the tree. Results are the columns of all matrices below. They go from velocities to
+It is differentiated in reverse: 2 n results, dq+ and dv_end, are fewer than 3 n directions, and E
+has the zeros of the tree. Results are the columns of all matrices below; first those that depend on
+dmean, which are dq+ and dv_end of blocks, then the rest of dv_end. They go from velocities to
 impulses, r, and what that is made of: v_f, da, and both velocity and gap at the start. The heavier
 part, from impulses on, is done for a few results at a time, whose rows then stay close to the
 processor where each holds several cases.
@@ -44,7 +45,8 @@ with the normal velocity at the end by 1 in all cases, so that r is J dv_f and p
 da. Restitution needs the normal impulses of compression, too, whose r differs by a matrix times da.
 
 M_a to O_p are block diagonal, a block per joint. For joints whose variables simply add they are 1,
-0 or a part of the step; blocks are arguments for the other joints only.
+0 or a part of the step; blocks are arguments for the other joints only. Elements of blocks that are
+zero for all states, and variables by whose position no joint force changes, are not multiplied.
 """
 
 from __future__ import annotations
@@ -106,26 +108,31 @@ TOUCHING = 4
 PANEL = 12
 """Results that are treated at a time where each number is that of several cases."""
 
+ABREAST = 3
+"""Rows of blocks that are multiplied at a time."""
+
 ONCE = "linearizations of steps with contact have no derivatives"
 
 
 class ContactChain(Primitive):
     """Multiply the derivatives of all parts of a step with contact to those of the step.
 
-    Arguments: h; E_q and E_v, each column over its `related` rows; the factor of H_m; the factor of
-    H and D^-1/2; F and F_s at their `places`; for each contact its `ROWS`, each over its support;
-    S, twelve per contact; blocks in the order of `BLOCKS`; the contact problem and its solution,
-    from which P and Q follow (`FrictionResponse`); values of each contact: `SHARES`; whether
-    contacts land, 1 or 0; the problem of moments and its solution: b, least impulses, impulses, y
-    and alpha. Where contacts may bounce also, for the compression: by how much its T and N after
-    impulses differ, three rows per contact over its support, and its F; its solution: least
-    impulses, impulses, y and alpha. Results: the derivatives of the step by position and velocity,
-    2 n rows of 2 n columns; those by force, 2 n rows of n columns.
+    Arguments: h; E_q for `positions` and E_v, each column over its `related` rows; the factor of
+    H_m; the factor of H and D^-1/2; F and F_s at their `places`; for each contact its `ROWS`, each
+    over its support; S, twelve per contact; blocks in the order of `BLOCKS`; the contact problem
+    and its solution, from which P and Q follow (`FrictionResponse`); values of each contact:
+    `SHARES`; whether contacts land, 1 or 0; the problem of moments and its solution: b, least
+    impulses, impulses, y and alpha. Where contacts may bounce also, for the compression: by how
+    much its T and N after impulses differ, three rows per contact over its support, and its F; its
+    solution: least impulses, impulses, y and alpha. Results: the derivatives of the step by
+    position and velocity, 2 n rows of 2 n columns; those by force, 2 n rows of n columns.
 
     Attributes:
         size: Number of velocity variables, n.
         supports: For each contact the variables where its rows are not zero.
         blocks: First variable and number of variables of each joint with blocks of its own.
+        zeros: Elements that are always zero, counted over all blocks as arguments have them.
+        positions: Variables by whose position joint forces change.
         places: Elements of F that are not zero, row by row.
         related: For each variable those it depends on, or that depend on it, itself included.
         response: P and Q.
@@ -138,6 +145,8 @@ class ContactChain(Primitive):
         parents: Sequence[int],
         supports: Sequence[Sequence[int]],
         blocks: Sequence[tuple[int, int]],
+        zeros: Sequence[int],
+        positions: Sequence[int],
         places: Sequence[int],
         response: FrictionResponse,
         *,
@@ -147,10 +156,12 @@ class ContactChain(Primitive):
         self.layout, self.size = TreeLayout(parents), len(parents)
         self.contacts, self.blocks = len(self.supports), tuple(blocks)
         self.places, self.response, self.bounces = tuple(places), response, bounces
+        self.zeros, self.positions = frozenset(zeros), tuple(positions)
         lengths = [len(support) for support in self.supports]
         form = [*lengths, *itertools.chain(*self.supports), len(self.blocks)]
         form += [*itertools.chain(*self.blocks), response.size, *support_form(response.supports)]
         form += [int(bounces), len(self.places), *self.places, *(i + 1 for i in parents)]
+        form += [len(self.zeros), *sorted(self.zeros), *self.positions]
         super().__init__("contact_chain", self.size, self.contacts, *form)
         n, c, count = self.size, self.contacts, len(self.places)
         related: list[set[int]] = [set() for _ in range(n)]
@@ -159,14 +170,17 @@ class ContactChain(Primitive):
             related[j].add(i)
         self.related = [sorted(rows) for rows in related]
         self.related_count = sum(map(len, related))
+        self.position_count = sum(len(related[j]) for j in self.positions)
         self.support_count = sum(lengths)
+        self.moved = self._moved()
         own = len(BLOCKS) * sum(count * count for _, count in self.blocks)
         rows = len(ROWS) * self.support_count
         self.share_count = len(SHARES) if bounces else WITHOUT_RETURN
         # the matrix and mu of all contact problems of a step are the same
         self.solution_count = 5 * c + response.size
         stored = self.layout.stored
-        sizes = [1, 2 * self.related_count, stored, stored, n, 2 * count, rows, 12 * c, own]
+        forces = self.position_count + self.related_count
+        sizes = [1, forces, stored, stored, n, 2 * count, rows, 12 * c, own]
         sizes += [response.argument_count, self.share_count * c, 1 + 3 * c, self.solution_count]
         sizes += [3 * sum(lengths), count, self.solution_count] if bounces else [0, 0, 0]
         starts = (*itertools.accumulate(sizes, initial=0),)
@@ -176,6 +190,17 @@ class ContactChain(Primitive):
         self.compression_count = self.first - self.D
         self.p = self.problem + response.p
         self.result_count = 6 * n * n
+
+    def _moved(self) -> frozenset[int]:
+        """Return the variables by whose initial position joint forces in the middle change."""
+        moved, place = set(self.positions), 0
+        for begin, size in self.blocks:
+            for j in range(size):
+                rows = [begin + k for k in range(size) if place + k * size + j not in self.zeros]
+                if moved.isdisjoint(rows):
+                    moved.discard(begin + j)
+            place += len(BLOCKS) * size * size
+        return frozenset(moved)
 
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
@@ -230,6 +255,47 @@ class _Contact(NamedTuple):
         return self.first + (ROWS.index(name) * self.length + i)
 
 
+class _Block(NamedTuple):
+    """A joint with blocks of its own, in a loop over those alike."""
+
+    begin: Index
+    """Its first variable."""
+
+    size: int
+    """Number of its variables."""
+
+    first: Index
+    """Place of its first matrix among the arguments."""
+
+    zeros: frozenset[int]
+    """Elements that are always zero, counted over its matrices."""
+
+    moves: tuple[bool, ...]
+    """Of each variable, whether joint forces change with its position."""
+
+    def place(self, name: str, i: Index, k: Index) -> Index:
+        """Return the place of an element of a matrix."""
+        return self.first + self._number(name, i, k)
+
+    def terms(self, name: str, i: int, *, turned: bool = False) -> tuple[int, ...]:
+        """Return where a row of a matrix is not always zero; or a column, if `turned`."""
+        return tuple(
+            k
+            for k in range(self.size)
+            if self._number(name, *((k, i) if turned else (i, k))) not in self.zeros
+        )
+
+    def _number(self, name: str, i: Index, k: Index) -> Index:
+        return (i + BLOCKS.index(name) * self.size) * self.size + k
+
+
+def _moving(block: _Block, j: int) -> list[list[int]]:
+    """Return where columns of M_m and C_m are not always zero, and joint forces change."""
+    return [
+        [k for k in block.terms(name, j, turned=True) if block.moves[k]] for name in ("Mm", "Cm")
+    ]
+
+
 Rows = tuple[Memory, int, Index]
 """Rows of results: memory, length, and place of the first element."""
 
@@ -241,19 +307,26 @@ class _Chain:
         self.m, self.given, self.found, self.of = m, given, found, of
         self.n, self.c = of.size, of.contacts
         n, c = self.n, self.c
-        self.width = width = 2 * n if m.is_wide else -(-2 * n // LANES) * LANES
-        """Length of rows of all results: mean velocities, then those after impulses."""
+        own = [j for begin, size in of.blocks for j in range(begin, begin + size)]
+        self.order = [*own, *(j for j in range(n) if j not in own)]
+        """Variables of dv_end as results have them."""
+        self.means = n + len(own)
+        """Number of results that depend on dmean."""
+        self.width = width = self._lanes(2 * n)
+        """Length of rows of all results."""
         self.panel = w = min(PANEL, 2 * n) if m.is_wide else width
         """Results of a panel."""
         self.zero, self.one, self.half = (m.constant(x) for x in (0.0, 1.0, 0.5))
         self.minus = m.constant(-1.0)
         self.h = m.load(given, 0)
         self.count = 3 if of.bounces else 2
-        self.X = m.memory(n * self.count * n)
+        self.across, self.row = self._lanes(self.count * n), self._lanes(n)
+        """Lengths of rows of X, and of W of all kinds."""
+        self.X = m.memory(n * self.across + self.row)
         """X, X_s and that of the compression beside each other; then H^-1 F and H^-1 F_s."""
-        self.W, self.W_gaps, self.W_moments = (m.memory(k * c * n) for k in (3, 1, 2))
+        self.W, self.W_gaps, self.W_moments = (m.memory(k * c * self.row) for k in (3, 1, 2))
         """Changes with da of r, of gaps over h, and of r of the tangential moments."""
-        self.W_first = m.memory(3 * c * n) if of.bounces else None
+        self.W_first = m.memory(3 * c * self.row) if of.bounces else None
         """By how much that of r of the compression differs."""
         self.kinds = 2 if of.bounces else 1
         """Approach and share of a contact; without bounces, what both change of `lasting`."""
@@ -267,11 +340,12 @@ class _Chain:
         """R, and A_n A^T."""
         self.first_P = m.memory(3 * c * c) if of.bounces else None
         """Normal rows of P of the compression."""
-        self.scale = m.memory(n)
-        """Factors of mean velocities in positions, 1 for blocks."""
-        # derivatives of all results by dp, by r of tangential moments, gaps, and kinds of closing
-        self.to_p, self.to_moments = m.memory(3 * c * width), m.memory(2 * c * width)
-        self.to_gaps, self.to_closing = m.memory(c * width), m.memory(self.kinds * c * width)
+        # derivatives of all results by da and v_f, besides impulses
+        self.pulled, self.seeds = m.memory(n * width), m.memory(n * width)
+        # by timed impulses, dp, r of tangential moments, gaps, and kinds of closing
+        self.to_timed, self.to_p = m.memory(3 * c * width), m.memory(3 * c * width)
+        self.to_moments, self.to_gaps = m.memory(2 * c * width), m.memory(c * width)
+        self.to_closing = m.memory(self.kinds * c * width)
         self.to_first = m.memory(3 * c * width) if of.bounces else None
         """By r of the compression."""
         # those of a panel: by r; by J v_f, J_n dv and J_0 dq; by da, v_f, joint forces, dv and dq
@@ -280,6 +354,10 @@ class _Chain:
         self.to_v, self.to_q = m.memory(n * w), m.memory(n * w)
         self.turned = None if m.is_wide else m.memory(3 * n * width)
         """Results of one case, a direction in each row."""
+
+    def _lanes(self, count: int) -> int:
+        """Return the length of a row that loops run over."""
+        return count if self.m.is_wide else -(-count // LANES) * LANES
 
     # arguments
 
@@ -363,37 +441,46 @@ class _Chain:
             for axis in axes
         ]
 
-    def _ranges(self) -> Iterator[tuple[Index, int]]:
-        """Visit the ranges of variables between blocks: first variable, and number of variables."""
-        found, place = [], 0
-        for start, count in (*self.of.blocks, (self.n, 0)):
-            if start > place:
-                found.append((place, start - place))
-            place = start + count
-        for begin, count, _ in self._alike(found):
-            yield begin, count
+    def _ranges(self) -> Iterator[tuple[Index, int, bool]]:
+        """Visit the ranges of variables between blocks, in loops over neighbors alike.
 
-    def _blocks(self, *names: str) -> Iterator[tuple[Index, int, list[Index]]]:
-        """Visit the blocks: first variable, size, and the places of some matrices of each."""
-        for begin, count, before in self._alike(self.of.blocks):
-            place = before * len(BLOCKS) + self.of.own
-            yield begin, count, [place + BLOCKS.index(name) * (count * count) for name in names]
-
-    def _alike(self, parts: Sequence[tuple[int, int]]) -> Iterator[tuple[Index, int, Index]]:
-        """Visit parts of the variables, in loops over neighbors of equal size.
-
-        Yields the first variable of each, its size, and the sum of squares of the sizes before it.
+        Yields the first variable, the number of variables, and whether joint forces change with
+        their positions.
         """
-        m, before = self.m, 0
-        for count, group in itertools.groupby(parts, key=lambda part: part[1]):
+        m, of, found, place = self.m, self.of, [], 0
+        for start, count in (*of.blocks, (self.n, 0)):
+            for moves, run in itertools.groupby(range(place, start), of.positions.__contains__):
+                variables = [*run]
+                found.append((variables[0], (len(variables), moves)))
+            place = start + count
+        for kind, group in itertools.groupby(found, key=lambda one: one[1]):
             starts = [start for start, _ in group]
             if len(starts) == 1:
-                yield starts[0], count, before
-            else:
-                table = m.table(starts)
-                for number in m.loop(0, len(starts)):
-                    yield m.lookup(table, number), count, number * (count * count) + before
-            before += len(starts) * count * count
+                yield starts[0], *kind
+                continue
+            table = m.table(starts)
+            for number in m.loop(0, len(starts)):
+                yield m.lookup(table, number), *kind
+
+    def _blocks(self) -> Iterator[_Block]:
+        """Visit the blocks, in loops over neighbors alike."""
+        m, of, found, place = self.m, self.of, [], 0
+        for begin, size in of.blocks:
+            count = len(BLOCKS) * size * size
+            zeros = frozenset(i - place for i in of.zeros if place <= i < place + count)
+            moves = tuple(j in of.positions for j in range(begin, begin + size))
+            found.append((begin, place + of.own, (size, zeros, moves)))
+            place += count
+        for (size, zeros, moves), group in itertools.groupby(found, key=lambda one: one[2]):
+            members = [*group]
+            begin, first, _ = members[0]
+            if len(members) == 1:
+                yield _Block(begin, size, first, zeros, moves)
+                continue
+            table = m.table([begin for begin, *_ in members])
+            for number in m.loop(0, len(members)):
+                place = number * (len(BLOCKS) * size * size) + first
+                yield _Block(m.lookup(table, number), size, place, zeros, moves)
 
     def _clear(self, memory: Memory, size: int) -> None:
         for i in self.m.loop(0, size, independent=True):
@@ -406,21 +493,21 @@ class _Chain:
     # matrices of the parts of a step
 
     def displace(self) -> None:
-        """Write X, W of all kinds, and H^-1 F."""
+        """Write X, W of all kinds, and what H^-1 F makes of results."""
         m, of, n, X = self.m, self.of, self.n, self.X
-        wide, count = self.count * n, len(of.places)
-        self._clear(X, n * wide)
-        table = m.table([(i // n) * wide + i % n for i in of.places])
+        across, count = self.across, len(of.places)
+        self._clear(X, n * across)
+        table = m.table([(i // n) * across + i % n for i in of.places])
         starts = (of.F, of.F + count, of.first_F)[: self.count]
         for place in m.loop(0, count):
             to = m.lookup(table, place)
             for k, start in enumerate(starts):
                 m.store(X, to + k * n, m.load(self.given, place + start))
-        substitute_inward(m, of.layout, (self.given, of.factor), (X, 0), (X, 0), wide)
+        substitute_inward(m, of.layout, (self.given, of.factor), (X, 0), (X, 0), across)
         for i in m.loop(0, n):
             root = m.load(self.given, i + of.roots)
-            for j in m.loop(0, wide, independent=True):
-                m.store(X, i * wide + j, m.mul(root, m.load(X, i * wide + j)))
+            for j in m.loop(0, across, independent=True):
+                m.store(X, i * across + j, m.mul(root, m.load(X, i * across + j)))
         self._pose()
         substitute_outward(
             m,
@@ -428,14 +515,17 @@ class _Chain:
             (self.given, of.factor),
             (X, 0),
             (X, 0),
-            wide,
+            across,
             lambda i: m.load(self.given, i + of.roots),
         )
+        self._clear(self.pulled, n * self.width)
+        after, mean = (X, across, 0), (X, across, n)
+        self._pull((self.pulled, self.minus), n, mean=mean, after=after, both=self.pulled)
 
     def _pose(self) -> None:
         """Write W of all kinds, and the slopes of closing."""
-        m, n = self.m, self.n
-        seen = m.memory(3 * self.count * n)
+        m = self.m
+        seen = m.memory(3 * self.across + self.row)
         over_h = m.div(self.one, self.h)
         for contact in self._contacts():
             k, row = contact.k, partial(self._row_of, contact)
@@ -446,22 +536,22 @@ class _Chain:
                 m.add_product(by_begun, b, m.add_product(by_gap, x, a))
                 for a, b, x in zip(row("N_after"), begun, normal, strict=True)
             ]
+            add = partial(self._add_rows, contact, seen)
             for axis, entries in enumerate((row("T_1"), row("T_2"), bound)):
-                self._add_rows(contact, self.W, k * 3 + axis, entries, seen, axis)
+                add(self.W, k * 3 + axis, entries, (axis, 0))
             gap = [
                 m.add_product(over_h, x, m.sub_product(self.one, b, a))
                 for a, b, x in zip(row("N_mean"), begun, normal, strict=True)
             ]
-            self._add_rows(contact, self.W_gaps, k, gap, seen, 5)
+            add(self.W_gaps, k, gap, (2, 1))
             for _ in m.iterate(1, self._lands):
                 for axis, name in enumerate(("M_1", "M_2")):
-                    self._add_rows(contact, self.W_moments, k * 2 + axis, row(name), seen, 3 + axis)
+                    add(self.W_moments, k * 2 + axis, row(name), (axis, 1))
             self._pose_closing(contact)
             for axis in range(3) if self.W_first is not None else ():
                 first = contact.before * 3 + (self.of.D + axis * contact.length)
                 entries = [m.load(self.given, first + i) for i in range(contact.length)]
-                to = k * 3 + axis
-                self._add_rows(contact, self.W_first, to, entries, seen, axis + 6, axis)
+                add(self.W_first, k * 3 + axis, entries, (axis, 2), (axis, 0))
 
     def _row_of(self, contact: _Contact, name: str) -> list[Number]:
         """Return one of the `ROWS` of a contact."""
@@ -469,34 +559,38 @@ class _Chain:
 
     def _see_positions(self, contact: _Contact, seen: Memory) -> None:
         """Write the rows of A times X, X_s and that of the compression."""
-        m, n, wide = self.m, self.n, self.count * self.n
-        for axis in range(3):
-            (entries,) = self._rows_of_A(contact, (axis,))
-            for j in m.loop(0, n, independent=True):
-                totals = [self.zero] * self.count
-                for entry, column in zip(entries, contact.pushes, strict=True):
-                    totals = [
-                        m.add_product(entry, m.load(self.X, column * wide + j + part * n), total)
-                        for part, total in enumerate(totals)
-                    ]
-                for part, total in enumerate(totals):
-                    m.store(seen, j + (3 * part + axis) * n, total)
+        m, across = self.m, self.across
+        rows = self._rows_of_A(contact, range(3))
+        for j in m.loop(0, across, independent=True):
+            totals = [self.zero] * 3
+            for i, column in enumerate(contact.pushes):
+                other = m.load(self.X, column * across + j)
+                totals = [
+                    m.add_product(row[i], other, total)
+                    for row, total in zip(rows, totals, strict=True)
+                ]
+            for axis, total in enumerate(totals):
+                m.store(seen, j + axis * across, total)
 
     def _add_rows(
         self,
         contact: _Contact,
+        seen: Memory,
         found: Memory,
         to: Index,
         entries: Sequence[Number],
-        seen: Memory,
-        number: int,
-        other: int | None = None,
+        taken: tuple[int, int],
+        other: tuple[int, int] | None = None,
     ) -> None:
-        """Write a row over the support of a contact minus one of `seen`, plus another one."""
-        m, n, first = self.m, self.n, to * self.n
-        for j in m.loop(0, n, independent=True):
-            more = self.zero if other is None else m.load(seen, j + other * n)
-            m.store(found, first + j, m.sub_product(self.one, m.load(seen, j + number * n), more))
+        """Write a row over the support of a contact minus one of `seen`, plus another one.
+
+        Rows of `seen` are named by axis and part of X.
+        """
+        m, n, first = self.m, self.n, to * self.row
+        places = [axis * self.across + part * n for axis, part in (taken, other or taken)]
+        for j in m.loop(0, self.row, independent=True):
+            more = self.zero if other is None else m.load(seen, j + places[1])
+            m.store(found, first + j, m.sub_product(self.one, m.load(seen, j + places[0]), more))
         for entry, column in zip(entries, contact.columns, strict=True):
             m.store(found, first + column, m.add(m.load(found, first + column), entry))
 
@@ -533,39 +627,52 @@ class _Chain:
 
     def oppose(self) -> None:
         """Write E by initial position and velocity: E_q M_m, and E_v + E_q C_m."""
-        m, of, count = self.m, self.of, self.of.related_count
-        starts = (*itertools.accumulate(map(len, of.related), initial=0),)
+        m, of = self.m, self.of
         half_step = m.mul(self.half, self.h)
-        table = m.table([*starts])
+        lengths = [len(rows) for rows in of.related]
+        starts = m.table([*itertools.accumulate(lengths, initial=0)])
+        of_q = [lengths[j] if j in of.positions else 0 for j in range(self.n)]
+        places = m.table([*itertools.accumulate(of_q, initial=of.E)])
 
-        def given(part: int, place: Index) -> Number:
-            return m.load(self.given, place + (of.E + part * count))
+        def by_q(j: Index, i: Index) -> Number:
+            return m.load(self.given, m.lookup(places, j) + i)
 
-        for begin, size in self._ranges():
-            last = begin + size
-            for i in m.loop(m.lookup(table, begin), m.lookup(table, last), independent=True):
-                by_q = given(0, i)
-                m.store(self.E, i, by_q)
-                m.store(self.E, i + count, m.add_product(half_step, by_q, given(1, i)))
-        for begin, size, (Mm, Cm) in self._blocks("Mm", "Cm"):
+        def by_v(j: Index, i: Index) -> Number:
+            return m.load(self.given, m.lookup(starts, j) + i + (of.E + of.position_count))
+
+        def write(part: int, j: Index, i: Index, value: Number) -> None:
+            m.store(self.E, m.lookup(starts, j) + i + part * of.related_count, value)
+
+        for begin, size, moves in self._ranges():
+            count = m.lookup(starts, begin + size) - m.lookup(starts, begin)
+            for i in m.loop(0, count, independent=True):
+                value = by_v(begin, i)
+                if moves:
+                    change = by_q(begin, i)
+                    write(0, begin, i, change)
+                    value = m.add_product(half_step, change, value)
+                write(1, begin, i, value)
+        for block in self._blocks():
+            begin = block.begin
             # all columns of a joint have the same rows
-            columns = [m.lookup(table, begin + k) for k in range(size + 1)]
-            for j in m.loop(0, size):
-                factors = [
-                    [m.load(self.given, place + k * size + j) for k in range(size)]
-                    for place in (Mm, Cm)
-                ]
-                for i in m.loop(0, columns[1] - columns[0], independent=True):
-                    to = m.lookup(table, j + begin) + i
-                    totals = [self.zero, given(1, to)]
-                    for k in range(size):
-                        by_q = given(0, columns[k] + i)
-                        totals = [
-                            m.add_product(own[k], by_q, total)
-                            for own, total in zip(factors, totals, strict=True)
-                        ]
-                    for part, total in enumerate(totals):
-                        m.store(self.E, to + part * count, total)
+            count = m.lookup(starts, begin + 1) - m.lookup(starts, begin)
+            for terms, group in itertools.groupby(range(block.size), partial(_moving, block)):
+                columns = [*group]
+                for j in m.loop(columns[0], columns[-1] + 1):
+                    factors = [
+                        {k: m.load(self.given, block.place(name, k, j)) for k in own}
+                        for name, own in zip(("Mm", "Cm"), terms, strict=True)
+                    ]
+                    for i in m.loop(0, count, independent=True):
+                        totals = [self.zero, by_v(j + begin, i)]
+                        for k in sorted({*terms[0], *terms[1]}):
+                            change = by_q(begin + k, i)
+                            for part, own in enumerate(factors):
+                                if k in own:
+                                    totals[part] = m.add_product(own[k], change, totals[part])
+                        for part, total in enumerate(totals):
+                            if part or terms[0]:
+                                write(part, j + begin, i, total)
 
     def hold_gaps(self) -> None:
         """Write A_n A^T, and minus the inverse of A_n A_n^T among contacts that are closed."""
@@ -634,119 +741,158 @@ class _Chain:
     def pull_impulses(self) -> None:
         """Write the derivatives of results by impulses after the step, timed ones, and gaps."""
         m, n, c, width = self.m, self.n, self.c, self.width
-        for memory, rows in ((self.to_gaps, 1), (self.to_closing, self.kinds)):
-            self._clear(memory, rows * c * width)
-        if not m.is_wide:
-            # what fills up the rows
-            self._clear(self.to_p, 3 * c * width)
-            self._clear(self.to_a, n * self.panel)
-        for begin, size in self._ranges():
-            for i in m.loop(begin, begin + size):
-                m.store(self.scale, i, self.h)
-        for begin, size, _ in self._blocks():
-            for i in m.loop(begin, begin + size):
-                m.store(self.scale, i, self.one)
+        for memory, number in (
+            (self.to_gaps, c),
+            (self.to_closing, self.kinds * c),
+            (self.to_timed, 3 * c),
+            (self.to_p, 3 * c),
+        ):
+            self._clear(memory, number * width)
         # H^-1 J^T
-        pushed = m.memory(n * 3 * c)
-        self._clear(pushed, n * 3 * c)
+        long = self._lanes(3 * c)
+        pushed = m.memory(n * long)
+        self._clear(pushed, n * long)
         for contact in self._contacts():
             for axis, entries in enumerate(self._rows_of_A(contact, range(3))):
                 for entry, column in zip(entries, contact.pushes, strict=True):
-                    m.store(pushed, column * (3 * c) + contact.k * 3 + axis, entry)
+                    m.store(pushed, column * long + contact.k * 3 + axis, entry)
         substitute_outward(
             m,
             self.of.layout,
             (self.given, self.of.factor),
             (pushed, 0),
             (pushed, 0),
-            3 * c,
+            long,
             lambda i: m.load(self.given, i + self.of.roots),
         )
-        for i in m.loop(0, n):
-            scale = m.load(self.scale, i)
-            for row in m.loop(0, 3 * c):
-                entry = m.load(pushed, i * (3 * c) + row)
-                m.store(self.to_p, row * width + i, m.mul(scale, entry))
-                m.store(self.to_p, row * width + n + i, entry)
+        rows = (pushed, long, 0)
+        self._pull((self.to_timed, self.one), 3 * c, mean=rows, after=rows, both=self.to_p)
         # impulses that close gaps, and what gaps timed impulses leave
+        lanes = self._lanes(self.means)
         self._multiply(
             lambda i, k: m.load(self.R, k * c + i),
-            (self.to_p, 3 * width, 2 * width),
+            (self.to_timed, 3 * width, 2 * width),
             (self.to_gaps, width, 0),
-            (c, c, n),
+            (c, c, lanes),
         )
         self._multiply(
             lambda i, k: m.load(self.seen, k * (3 * c) + i),
             (self.to_gaps, width, 0),
-            (self.to_p, width, 0),
-            (3 * c, c, n),
-            more=True,
+            (self.to_timed, width, 0),
+            (3 * c, c, lanes),
+            more=(self.to_timed, width, 0),
         )
+
+    def _pull(
+        self, to: tuple[Memory, Number], count: int, *, mean: Rows, after: Rows, both: Memory
+    ) -> None:
+        """Write the derivatives of all results by what velocities depend on.
+
+        Args:
+            to: Receives those through mean velocities; what they are multiplied by.
+            count: Number of derivatives of a velocity.
+            mean: Those of mean velocities, a row for each.
+            after: Those of velocities after impulses.
+            both: Receives those through velocities after impulses; may be the first memory.
+        """
+        m, n, width, (found, sign) = self.m, self.n, self.width, to
+        places = m.table([self.order.index(j) + n for j in range(n)])
+        step = m.mul(sign, self.h)
+        for begin, size, _ in self._ranges():
+            for i in m.loop(begin, begin + size):
+                ahead = m.lookup(places, i)
+                for j in m.loop(0, count):
+                    value = m.load(mean[0], i * mean[1] + mean[2] + j)
+                    m.store(found, j * width + i, m.mul(step, value))
+                    value = m.load(after[0], i * after[1] + after[2] + j)
+                    m.store(both, j * width + ahead, m.mul(sign, value))
+        for block in self._blocks():
+            size, lanes = block.size, self._lanes(count)
+            mixed = m.memory(3 * size * lanes)
+
+            for part, (name, rows) in enumerate((("C", mean), ("Om", mean), ("Op", after))):
+                memory, stride, first = rows
+                source = (name, memory, block.begin * stride + first, stride)
+                for own, j, totals in self._products(block, (source,), lanes):
+                    for i, total in zip(own, totals, strict=True):
+                        m.store(mixed, (part * size + i) * lanes + j, m.mul(sign, total))
+            for i in m.loop(0, size):
+                ahead = m.lookup(places, block.begin + i)
+                for j in m.loop(0, count):
+                    values = [m.load(mixed, (i + part * size) * lanes + j) for part in range(3)]
+                    m.store(found, j * width + block.begin + i, values[0])
+                    if both is found:
+                        values[2] = m.add(values[1], values[2])
+                    else:
+                        m.store(found, j * width + ahead, values[1])
+                    m.store(both, j * width + ahead, values[2])
 
     def _hold(self) -> None:
         """Let impulses that begin at different instants hold each other."""
-        m, n, c, width = self.m, self.n, self.c, self.width
+        m, c, width, lanes = self.m, self.c, self.width, self._lanes(self.means)
         b = self.of.problem + self.of.response.b
-        held, least = m.memory(3 * c * n), m.memory(c * n)
-        rows = (self.to_p, width, 0)
+        held, least = m.memory(3 * c * lanes), m.memory(c * lanes)
+        rows = (self.to_timed, width, 0)
         self._clear(self.to_moments, 2 * c * width)
         self._multiply(
             lambda i, k: m.load(self.P, k * (3 * c) + i),
             rows,
-            (held, n, 0),
-            (3 * c, 3 * c, n),
+            (held, lanes, 0),
+            (3 * c, 3 * c, lanes),
         )
         self._multiply(
             lambda i, k: m.load(self.P, k * c + i + 9 * c * c),
             rows,
-            (least, n, 0),
-            (c, 3 * c, n),
+            (least, lanes, 0),
+            (c, 3 * c, lanes),
         )
         for k in m.loop(0, c):
             lands = m.less(self.zero, m.load(self.given, k + self.of.moments))
             speeds = [m.load(self.given, k * 3 + (axis + b)) for axis in range(2)]
-            for x in m.loop(0, n, independent=True):
+            for x in m.loop(0, lanes, independent=True):
                 of_lands, longer = self._lands(), self.zero
                 for axis, speed in enumerate(speeds):
-                    found = m.choose(of_lands, m.load(held, (k * 3 + axis) * n + x), self.zero)
+                    found = m.load(held, (k * 3 + axis) * lanes + x)
+                    found = m.choose(of_lands, found, self.zero)
                     m.store(self.to_moments, (k * 2 + axis) * width + x, found)
                     longer = m.add_product(speed, found, longer)
                     at = (k * 3 + axis) * width + x
-                    m.store(self.to_p, at, m.choose(of_lands, self.zero, m.load(self.to_p, at)))
+                    old = m.load(self.to_timed, at)
+                    m.store(self.to_timed, at, m.choose(of_lands, self.zero, old))
                 at = k * width + x
                 m.store(self.to_closing, at, longer)
-                found = m.choose(of_lands, m.load(held, (k * 3 + 2) * n + x), self.zero)
+                found = m.choose(of_lands, m.load(held, (k * 3 + 2) * lanes + x), self.zero)
                 m.store(self.to_gaps, at, m.add(m.load(self.to_gaps, at), found))
                 at = (k * 3 + 2) * width + x
-                found = m.choose(lands, m.load(least, k * n + x), self.zero)
-                m.store(self.to_p, at, m.choose(of_lands, found, m.load(self.to_p, at)))
+                found = m.choose(lands, m.load(least, k * lanes + x), self.zero)
+                old = m.load(self.to_timed, at)
+                m.store(self.to_timed, at, m.choose(of_lands, found, old))
 
     def _time(self) -> None:
         """Divide timed impulses into impulses and the shares of the step over which they last."""
-        m, n, width = self.m, self.n, self.width
+        m, width = self.m, self.width
         for k in m.loop(0, self.c):
             lasting = self._share("lasting", k)
             impulse = [m.load(self.given, k * 3 + (axis + self.of.p)) for axis in range(3)]
-            for x in m.loop(0, n, independent=True):
-                places = [(k * 3 + axis) * width + x for axis in range(3)]
-                p = [m.load(self.to_p, place) for place in places]
-                longer = self.zero
-                for factor, value in zip(impulse, p, strict=True):
+            for x in m.loop(0, self._lanes(self.means), independent=True):
+                longer = m.load(self.to_closing, k * width + x)
+                for axis, factor in enumerate(impulse):
+                    place = (k * 3 + axis) * width + x
+                    value = m.load(self.to_timed, place)
                     longer = m.add_product(factor, value, longer)
-                old = m.load(self.to_closing, k * width + x)
-                m.store(self.to_closing, k * width + x, m.add(longer, old))
-                for place, value in zip(places, p, strict=True):
-                    m.store(self.to_p, place, m.mul(lasting, value))
+                    old = m.load(self.to_p, place)
+                    m.store(self.to_p, place, m.add_product(lasting, value, old))
+                m.store(self.to_closing, k * width + x, longer)
 
     def _return(self) -> None:
         """Write the derivatives by approach, share, and r of the compression."""
-        m, n, c, width = self.m, self.n, self.c, self.width
+        m, c, width = self.m, self.c, self.width
         returned, least = m.memory(c * width), m.memory(c * width)
         self._clear(returned, c * width)
         for k in m.loop(0, c):
             parts = [self._share(name, k) for name in SHARES[4:7]]
             of_sudden, of_share = self._weights(k)
-            for x in m.loop(0, n, independent=True):
+            for x in m.loop(0, self._lanes(self.means), independent=True):
                 longer = m.load(self.to_closing, k * width + x)
                 sudden = m.mul(of_sudden, longer)
                 m.store(self.to_closing, k * width + x, m.mul(parts[0], sudden))
@@ -778,68 +924,90 @@ class _Chain:
 
     # a panel of results, from impulses to the start of the step
 
-    def _panels(self) -> Iterator[Index]:
-        """Visit all results, some at a time; the last panel may include some before."""
+    def _panels(self) -> Iterator[tuple[Index, Index]]:
+        """Visit all results, some at a time; the last panel may include some before.
+
+        Yields the number of the panel, and its first result.
+        """
         m, last = self.m, 2 * self.n - self.panel
         if last <= 0:
-            yield 0
+            yield 0, 0
             return
         table = m.table([min(k, last) for k in range(0, 2 * self.n, self.panel)])
-        for number in m.loop(0, -(-2 * self.n // self.panel)):
-            yield m.lookup(table, number)
+        # the last ones first, which leave what is clear of what only others write
+        for number in m.loop(0, -(-2 * self.n // self.panel), down=True):
+            yield number, m.lookup(table, number)
+
+    def _timed(self, number: Index) -> Iterator[int]:
+        """Run the body for panels with results that impulses change by when they act.
+
+        Yields the number of results, which are the first ones of a panel.
+        """
+        m, w = self.m, self.panel
+        if self.of.bounces or not m.is_wide:
+            yield w if self.of.bounces else self._lanes(self.means)
+            return
+        # panels of several cases have all of them or none
+        last = m.constant(-(-self.means // w) - 0.5)
+        for _ in m.iterate(1, lambda: m.less(m.number(number), last)):
+            yield w
 
     def go_through(self) -> None:
-        """Write the results by directions, as they are without mixing rows of blocks."""
-        m, c, w, width = self.m, self.c, self.panel, self.width
+        """Write the results by directions, but for what does not pass through the middle."""
+        m, n, c, w, width = self.m, self.n, self.c, self.panel, self.width
         closes = m.memory(1)
         m.store(closes, 0, self.zero)
         for k in m.loop(0, c):
             for part in range(4, 12):
                 slope = self._slope(part, k)
                 m.store(closes, 0, m.add_product(slope, slope, m.load(closes, 0)))
-        for first in self._panels():
+        self._begin()
+        self._clear(self.to_q, n * w)
+        for number, first in self._panels():
+            more = None
             if self.to_first is not None:
-                for i in m.loop(0, 3 * c):
-                    for x in m.loop(0, w, independent=True):
-                        m.store(self.to_r, i * w + x, m.load(self.to_first, i * width + first + x))
+                more = (self.to_first, width, first)
             self._multiply(
                 lambda i, k: m.load(self.P, k * (3 * c) + i),
                 (self.to_p, width, first),
                 (self.to_r, w, 0),
                 (3 * c, 3 * c, w),
-                more=self.of.bounces,
+                more=more,
             )
             self._weigh(first)
-            self._pull_rows()
-            self._begin(first)
-            self._pull_positions(first, closes)
+            self._pull_rows(number, first)
+            self._pull_positions(number, first, closes)
             self._pull_forces()
             self._write_columns(first)
 
-    def _begin(self, first: Index) -> None:
-        """Write the derivatives by da, and add those by v_f, besides impulses."""
-        m, n, w, wide = self.m, self.n, self.panel, self.count * self.n
-        variables = m.table([i % n for i in range(2 * n)])
-        rows = m.table([i * wide + n for i in range(n)] + [i * wide for i in range(n)])
-        is_after = m.table([0] * n + [1] * n)
-        for x in m.loop(0, min(w, 2 * n)):
-            i = m.lookup(variables, x + first)
-            after = m.less(self.half, m.number(m.lookup(is_after, x + first)))
-            scale = m.load(self.scale, i)
-            half, place = m.mul(self.half, scale), i * w + x
-            free = m.add(m.choose(after, self.one, half), m.load(self.to_free, place))
-            m.store(self.to_free, place, free)
-            scale = m.choose(after, self.minus, m.mul(self.minus, scale))
-            row = m.lookup(rows, x + first)
-            for j in m.loop(0, n):
-                m.store(self.to_a, j * w + x, m.mul(scale, m.load(self.X, row + j)))
+    def _begin(self) -> None:
+        """Write the derivatives by v_f, besides impulses."""
+        m, n, width = self.m, self.n, self.width
+        self._clear(self.seeds, n * width)
+        places = m.table([self.order.index(j) + n for j in range(n)])
+        step = m.mul(self.half, self.h)
+        for begin, size, _ in self._ranges():
+            for i in m.loop(begin, begin + size):
+                m.store(self.seeds, i * width + i, step)
+                m.store(self.seeds, i * width + m.lookup(places, i), self.one)
+        for block in self._blocks():
+            for i in m.loop(0, block.size):
+                x = i + block.begin
+                ahead = m.lookup(places, x)
+                for k in m.loop(0, block.size):
+                    row = (k + block.begin) * width
+                    C, Om, Op = (
+                        m.load(self.given, block.place(name, i, k)) for name in ("C", "Om", "Op")
+                    )
+                    m.store(self.seeds, row + x, m.mul(self.half, C))
+                    m.store(self.seeds, row + ahead, m.add_product(self.half, Om, Op))
 
     def _weigh(self, first: Index) -> None:
         """Write the derivatives by velocities J v_f, then J_n dv, then J_0 dq."""
         m, c, w, width = self.m, self.c, self.panel, self.width
         minus_half = m.constant(-0.5)
         for k in m.loop(0, c):
-            by_start, by_begun = self._slope(0, k), self._slope(2, k)
+            by_begun = self._slope(2, k)
             slopes = [
                 [m.load(self.slopes, (k + kind * c) * 4 + part) for part in (0, 2, 3)]
                 for kind in range(self.kinds)
@@ -849,7 +1017,7 @@ class _Chain:
                 gap = m.load(self.to_gaps, k * width + first + x)
                 normal = m.add_product(self.half, gap, r[2])
                 begun = m.add_product(minus_half, gap, m.mul(by_begun, r[2]))
-                start = m.mul(by_start, r[2])
+                start = self.zero
                 for kind, (s, t, u) in enumerate(slopes):
                     closing = m.load(self.to_closing, (k + kind * c) * width + first + x)
                     start = m.add_product(s, closing, start)
@@ -867,75 +1035,81 @@ class _Chain:
                         value = m.add_product(lasting, moment, m.load(self.to_seen, place))
                         m.store(self.to_seen, place, value)
 
-    def _pull_rows(self) -> None:
+    def _pull_rows(self, number: Index, first: Index) -> None:
         """Add the rows of contacts: to the derivatives by v_f, and to those by dv and dq."""
-        m, c, w = self.m, self.c, self.panel
-        contacts, _, *tables = self._touching(*ROWS[:4])
+        m, c, w, width = self.m, self.c, self.panel, self.width
+        contacts, _, *tables, starts = self._touching(*ROWS[:4])
         for j, spots, is_first in self._touched():
             numbers = [m.lookup(contacts, spot) for spot in spots]
             entries = [[m.load(self.given, m.lookup(t, spot)) for t in tables] for spot in spots]
             for x in m.loop(0, w, independent=True):
                 place = j * w + x
-                free, begun, start = (
-                    self.zero if is_first else m.load(memory, place)
-                    for memory in (self.to_free, self.to_v, self.to_q)
+                free, begun = (
+                    (m.load(self.seeds, j * width + first + x), self.zero)
+                    if is_first
+                    else (m.load(self.to_free, place), m.load(self.to_v, place))
                 )
-                for k, (*three, fourth) in zip(numbers, entries, strict=True):
-                    own = [m.load(self.to_seen, (k + part * c) * w + x) for part in range(5)]
-                    for entry, value in zip(three, own[:3], strict=True):
+                for k, own in zip(numbers, entries, strict=True):
+                    for part, entry in enumerate(own):
+                        value = m.load(self.to_seen, (k + part * c) * w + x)
                         free = m.add_product(entry, value, free)
-                    begun = m.add_product(three[2], own[3], begun)
-                    start = m.add_product(fourth, own[4], start)
+                    value = m.load(self.to_seen, (k + 3 * c) * w + x)
+                    begun = m.add_product(own[2], value, begun)
                 m.store(self.to_free, place, free)
                 m.store(self.to_v, place, begun)
-                m.store(self.to_q, place, start)
+        for lanes in self._timed(number):
+            for j, spots, is_first in self._touched():
+                rows = [m.lookup(contacts, spot) + 4 * c for spot in spots]
+                own = [m.load(self.given, m.lookup(starts, spot)) for spot in spots]
+                for x in m.loop(0, lanes, independent=True):
+                    total = self.zero if is_first else m.load(self.to_q, j * w + x)
+                    for entry, row in zip(own, rows, strict=True):
+                        total = m.add_product(entry, m.load(self.to_seen, row * w + x), total)
+                    m.store(self.to_q, j * w + x, total)
 
-    def _pull_positions(self, first: Index, closes: Memory) -> None:
+    def _pull_positions(self, number: Index, first: Index, closes: Memory) -> None:
         """Write the derivatives by da."""
         m, n, c, w, width = self.m, self.n, self.c, self.panel, self.width
+        found = (self.to_a, w, 0)
 
-        def add(W: Memory, right: Rows, count: int) -> None:
+        def add(W: Memory, right: Rows, count: int, lanes: int, more: Rows = found) -> None:
             self._multiply(
-                lambda i, k: m.load(W, k * n + i),
-                right,
-                (self.to_a, w, 0),
-                (n, count, w),
-                more=True,
+                lambda i, k: m.load(W, k * self.row + i), right, found, (n, count, lanes), more=more
             )
 
-        add(self.W, (self.to_r, w, 0), 3 * c)
-        add(self.W_gaps, (self.to_gaps, width, first), c)
-        for _ in m.iterate(1, self._lands):
-            add(self.W_moments, (self.to_moments, width, first), 2 * c)
+        add(self.W, (self.to_r, w, 0), 3 * c, w, (self.pulled, width, first))
         if self.W_first is not None:
-            add(self.W_first, (self.to_first, width, first), 3 * c)
-        for _ in m.iterate(1, lambda: m.less(self.zero, m.load(closes, 0))):
-            contacts, places = self._touching()
-            for j, spots, _ in self._touched():
-                terms = []
-                for spot in spots:
-                    for kind in range(self.kinds):
-                        place = m.lookup(places, spot) + kind * self.of.support_count
-                        row = (m.lookup(contacts, spot) + kind * c) * width + first
-                        terms.append((m.load(self.W_closing, place), row))
-                for x in m.loop(0, w, independent=True):
-                    total = m.load(self.to_a, j * w + x)
-                    for entry, row in terms:
-                        total = m.add_product(entry, m.load(self.to_closing, row + x), total)
-                    m.store(self.to_a, j * w + x, total)
+            add(self.W_first, (self.to_first, width, first), 3 * c, w)
+        for lanes in self._timed(number):
+            add(self.W_gaps, (self.to_gaps, width, first), c, lanes)
+            for _ in m.iterate(1, self._lands):
+                add(self.W_moments, (self.to_moments, width, first), 2 * c, lanes)
+            for _ in m.iterate(1, lambda: m.less(self.zero, m.load(closes, 0))):
+                contacts, places = self._touching()
+                for j, spots, _ in self._touched():
+                    terms = []
+                    for spot in spots:
+                        for kind in range(self.kinds):
+                            place = m.lookup(places, spot) + kind * self.of.support_count
+                            row = (m.lookup(contacts, spot) + kind * c) * width + first
+                            terms.append((m.load(self.W_closing, place), row))
+                    for x in m.loop(0, lanes, independent=True):
+                        total = m.load(self.to_a, j * w + x)
+                        for entry, row in terms:
+                            total = m.add_product(entry, m.load(self.to_closing, row + x), total)
+                        m.store(self.to_a, j * w + x, total)
 
     def _pull_forces(self) -> None:
         """Write the derivatives by joint forces."""
         m, of, w = self.m, self.of, self.panel
-        for begin, size in self._ranges():
+        for begin, size, _ in self._ranges():
             for i in m.loop(begin * w, (begin + size) * w, independent=True):
                 m.store(self.to_force, i, m.mul(self.h, m.load(self.to_free, i)))
-        for begin, size, (U,) in self._blocks("U"):
-            parts = ((U, self.to_free, begin * w, w),)
-            for pair in self._pairs(size):
-                for x, totals in self._block_rows(parts, pair, size, (0, w), turned=True):
-                    for i, total in zip(pair, totals, strict=True):
-                        m.store(self.to_force, (i + begin) * w + x, total)
+        for block in self._blocks():
+            free = ("U", self.to_free, block.begin * w, w)
+            for own, x, totals in self._products(block, (free,), w, turned=True):
+                for i, total in zip(own, totals, strict=True):
+                    m.store(self.to_force, (block.begin + i) * w + x, total)
         ends, rows, factor = (
             m.table(of.layout.starts[1:]),
             (self.to_force, 0),
@@ -957,48 +1131,68 @@ class _Chain:
         )
 
     def _to(self, direction: Index, first: Index) -> Callable[[Index], tuple[Memory, Index]]:
-        """Return a function of results: where the derivative by a velocity or position is."""
+        """Return a function of results: where the derivative by a direction is."""
+        n, result = self.n, self._result()
         if self.turned is not None:
             return lambda x: (self.turned, direction * self.width + x)
-        return lambda x: (self.found, (first + x) * (2 * self.n) + direction)
+        return lambda x: (self.found, result(first + x) * (2 * n) + direction)
+
+    def _result(self) -> Callable[[Index], Index]:
+        """Return a function of results in order: their rows of A and B."""
+        m, n = self.m, self.n
+        if self.order == [*range(n)]:
+            return lambda x: x
+        table = m.table([*range(n), *(j + n for j in self.order)])
+        return lambda x: m.lookup(table, x)
 
     def _write_columns(self, first: Index) -> None:
         """Write the results of a panel by all directions."""
         m, n, w, square = self.m, self.n, self.panel, 4 * self.n * self.n
+        result = self._result()
         for j in m.loop(0, n):
             for x in m.loop(0, w, independent=True):
                 value = m.load(self.to_force, j * w + x)
                 if self.turned is not None:
                     m.store(self.turned, (j + 2 * n) * self.width + x, value)
                 else:
-                    m.store(self.found, (first + x) * n + (j + square), value)
-        for begin, size, (Ma, Ca, V) in self._blocks("Ma", "Ca", "V"):
-            rows = begin * w
-            position = ((Ma, self.to_a, rows, w),)
-            velocity = ((Ca, self.to_a, rows, w), (V, self.to_free, rows, w))
+                    place = result(first + x) * n + (j + square)
+                    m.store(self.found, place, value)
+        for block in self._blocks():
+            rows = block.begin * w
+            position = (("Ma", self.to_a, rows, w),)
+            velocity = (("Ca", self.to_a, rows, w), ("V", self.to_free, rows, w))
             for shift, parts, others in ((0, position, self.to_q), (n, velocity, self.to_v)):
-                for pair in self._pairs(size):
-                    to = [self._to(i + (begin + shift), first) for i in pair]
-                    for x, totals in self._block_rows(parts, pair, size, (0, w), turned=True):
-                        for i, place, total in zip(pair, to, totals, strict=True):
-                            more = m.load(others, (i + begin) * w + x)
-                            m.store(*place(x), m.add(total, more))
-        groups: dict[tuple[int, bool], list[tuple[int, int]]] = {}
+                for own, x, totals in self._products(block, parts, w, turned=True):
+                    for i, total in zip(own, totals, strict=True):
+                        place = self._to(block.begin + (i + shift), first)
+                        more = m.load(others, (block.begin + i) * w + x)
+                        m.store(*place(x), m.add(total, more))
+        groups: dict[tuple[int, bool, bool], list[tuple[int, int]]] = {}
         start = 0
-        for j, rows in enumerate(self.of.related):
-            own = any(begin <= j < begin + size for begin, size in self.of.blocks)
-            groups.setdefault((len(rows), own), []).append((j, start))
-            start += len(rows)
-        table = m.table([i * w for rows in self.of.related for i in rows])
-        for (length, own), members in groups.items():
+        for j, related in enumerate(self.of.related):
+            own_block = any(begin <= j < begin + size for begin, size in self.of.blocks)
+            kind = (len(related), own_block, j in self.of.moved)
+            groups.setdefault(kind, []).append((j, start))
+            start += len(related)
+        table = m.table([i * w for related in self.of.related for i in related])
+        for (length, own_block, moves), members in groups.items():
             columns, starts = (m.table(part) for part in zip(*members, strict=True))
             for number in m.loop(0, len(members)):
                 j, begin = m.lookup(columns, number), m.lookup(starts, number)
                 for part, terms in enumerate(self._parts(length)):
-                    self._add_column(j, first, table, [begin + t for t in terms], own or part > 0)
+                    places = [begin + term for term in terms]
+                    adds = own_block or part > 0
+                    self._add_column(j, first, table, places, adds=adds, moves=moves)
 
     def _add_column(
-        self, j: Index, first: Index, table: Any, terms: Sequence[Index], adds: bool
+        self,
+        j: Index,
+        first: Index,
+        table: Any,
+        terms: Sequence[Index],
+        *,
+        adds: bool,
+        moves: bool,
     ) -> None:
         """Add some elements of a column of E by position and velocity, times forces.
 
@@ -1009,30 +1203,33 @@ class _Chain:
             terms: Numbers of the elements.
             adds: Whether to add to what has been written, else to the other parts of a column of
                 which variables simply add.
+            moves: Whether E changes with the position.
         """
         m, w = self.m, self.panel
         rows = [m.lookup(table, term) for term in terms]
+        parts = (0, 1) if moves else (1,)
         entries = [
-            [m.load(self.E, term + part * self.of.related_count) for part in range(2)]
+            {part: m.load(self.E, term + part * self.of.related_count) for part in parts}
             for term in terms
         ]
-        to = [self._to(j + shift, first) for shift in (0, self.n)]
+        to = {part: self._to(j + part * self.n, first) for part in range(2)}
         for x in m.loop(0, w, independent=True):
             if adds:
-                totals = [m.load(*place(x)) for place in to]
+                totals = {part: m.load(*to[part](x)) for part in parts}
             else:
                 place = j * w + x
                 by_a = m.load(self.to_a, place)
                 free = m.add(m.load(self.to_free, place), m.load(self.to_v, place))
-                totals = [m.add(by_a, m.load(self.to_q, place)), m.add_product(self.h, by_a, free)]
+                totals = {
+                    0: m.add(by_a, m.load(self.to_q, place)),
+                    1: m.add_product(self.h, by_a, free),
+                }
             for row, own in zip(rows, entries, strict=True):
                 force = m.load(self.to_force, row + x)
-                totals = [
-                    m.add_product(entry, force, total)
-                    for entry, total in zip(own, totals, strict=True)
-                ]
-            for place, total in zip(to, totals, strict=True):
-                m.store(*place(x), total)
+                for part, entry in own.items():
+                    totals[part] = m.add_product(entry, force, totals[part])
+            for part, total in totals.items():
+                m.store(*to[part](x), total)
 
     # products
 
@@ -1060,26 +1257,29 @@ class _Chain:
         found: Rows,
         sizes: tuple[int, int, int],
         *,
-        more: bool = False,
+        more: Rows | None = None,
     ) -> None:
-        """Write a matrix times rows of results; with `more`, add it.
+        """Write a matrix times rows of results.
 
         Args:
             left: Returns an element of the matrix.
             right: The rows.
             found: Receives the product.
             sizes: Rows of the product, rows that are multiplied, and their length.
-            more: Whether to add to what is there.
+            more: Rows to add it to.
         """
         m, (rows, inner, count) = self.m, sizes
         (source, length, first), (target, stride, begin) = right, found
         for number, terms in enumerate(self._parts(inner)):
-            adds = more or number > 0
+            before = found if number > 0 else more
             for pair in self._pairs(rows):
                 entries = [[left(i, k) for k in terms] for i in pair]
                 for x in m.loop(0, count, independent=True):
                     places = [i * stride + begin + x for i in pair]
-                    totals = [m.load(target, at) if adds else self.zero for at in places]
+                    totals = [self.zero for _ in pair]
+                    if before is not None:
+                        old, own, start = before
+                        totals = [m.load(old, i * own + start + x) for i in pair]
                     for place, k in enumerate(terms):
                         other = m.load(source, x + k * length + first)
                         totals = [
@@ -1089,89 +1289,87 @@ class _Chain:
                     for at, total in zip(places, totals, strict=True):
                         m.store(target, at, total)
 
-    def _block_rows(
+    def _products(
         self,
-        parts: Sequence[tuple[Index, Memory, Index, int]],
-        rows: Sequence[Index],
+        block: _Block,
+        parts: Sequence[tuple[str, Memory, Index, int]],
         count: int,
-        ends: tuple[int, int],
         *,
         turned: bool = False,
-    ) -> Iterator[tuple[Index, list[Number]]]:
-        """Yield places in rows, and there some rows of blocks times rows.
+    ) -> Iterator[tuple[list[int], Index, list[Number]]]:
+        """Yield numbers of rows of a block, places in rows, and there the sum of products.
 
         Args:
-            parts: Place of each block among the arguments; what it multiplies: memory, place and
-                length of rows.
-            rows: Numbers of the rows of the blocks.
-            count: Their size.
-            ends: The first place, and the one after the last.
-            turned: Whether to take the transpose of blocks.
+            block: The block.
+            parts: Its matrices, and what each multiplies: memory, place and length of rows.
+            count: Number of places.
+            turned: Whether to take the transpose of matrices.
         """
         m = self.m
-        entries = [
-            [
-                [
-                    m.load(
-                        self.given, i + (place + k * count) if turned else i * count + (place + k)
-                    )
-                    for k in range(count)
-                ]
-                for i in rows
-            ]
-            for place, *_ in parts
-        ]
-        for x in m.loop(*ends, independent=True):
-            totals = [self.zero for _ in rows]
-            for own, (_, right, first, stride) in zip(entries, parts, strict=True):
-                for k in range(count):
-                    other = m.load(right, x + (first + k * stride))
-                    totals = [
-                        m.add_product(row[k], other, total)
-                        for row, total in zip(own, totals, strict=True)
+
+        def pattern(i: int) -> list[tuple[int, ...]]:
+            return [block.terms(name, i, turned=turned) for name, *_ in parts]
+
+        for terms, group in itertools.groupby(range(block.size), pattern):
+            members = [*group]
+            for begin in range(0, len(members), ABREAST):
+                rows = members[begin : begin + ABREAST]
+                entries = [
+                    [
+                        [
+                            m.load(self.given, block.place(name, *((k, i) if turned else (i, k))))
+                            for k in own
+                        ]
+                        for i in rows
                     ]
-            yield x, totals
+                    for (name, *_), own in zip(parts, terms, strict=True)
+                ]
+                for x in m.loop(0, count, independent=True):
+                    totals = [self.zero for _ in rows]
+                    for values, own, (_, right, first, stride) in zip(
+                        entries, terms, parts, strict=True
+                    ):
+                        for place, k in enumerate(own):
+                            other = m.load(right, first + k * stride + x)
+                            totals = [
+                                m.add_product(row[place], other, total)
+                                for row, total in zip(values, totals, strict=True)
+                            ]
+                    yield rows, x, totals
 
     # the end of the step
 
     def finish(self) -> None:
-        """Add half of dv to mean velocities, mix the rows of blocks, and add M and O_v."""
+        """Write results row by row; add half of dv in mean velocities, M and O_v."""
         m, n, found = self.m, self.n, self.found
         square = 4 * n * n
         if self.turned is not None:
-            for i in m.loop(0, 2 * n):
-                for start, row, count in ((0, 0, 2 * n), (square, 2 * n, n)):
+            result = self._result()
+            for x in m.loop(0, 2 * n):
+                row = result(x)
+                for start, before, count in ((0, 0, 2 * n), (square, 2 * n, n)):
                     for terms in self._parts(count):
                         for j in terms:
-                            value = m.load(self.turned, (j + row) * self.width + i)
-                            m.store(found, i * count + j + start, value)
-        for i in m.loop(0, n):
-            place = i * (2 * n) + n + i
-            half = m.mul(self.half, m.load(self.scale, i))
-            m.store(found, place, m.add(half, m.load(found, place)))
-        for begin, size, (C, Om, Op) in self._blocks("C", "Om", "Op"):
-            # by position and velocity, and by force
-            for shift, wide in ((0, 2 * n), (square, n)):
-                old = m.memory(2 * size * wide)
-                for i in m.loop(0, size):
-                    for j in m.loop(0, wide, independent=True):
-                        for part in range(2):
-                            value = m.load(found, (i + (begin + part * n)) * wide + shift + j)
-                            m.store(old, (i + part * size) * wide + j, value)
-                mean, after = ((old, part * size * wide, wide) for part in range(2))
-                for to, parts in ((begin, ((C, *mean),)), (begin + n, ((Om, *mean), (Op, *after)))):
-                    for pair in self._pairs(size):
-                        for x, totals in self._block_rows(parts, pair, size, (0, wide)):
-                            for i, total in zip(pair, totals, strict=True):
-                                m.store(found, (i + to) * wide + shift + x, total)
-        for begin, size in self._ranges():
+                            value = m.load(self.turned, (j + before) * self.width + x)
+                            m.store(found, row * count + j + start, value)
+
+        def add(i: Index, j: Index, value: Number) -> None:
+            place = i * (2 * n) + j
+            m.store(found, place, m.add(value, m.load(found, place)))
+
+        step = m.mul(self.half, self.h)
+        for begin, size, _ in self._ranges():
             for i in m.loop(begin, begin + size):
-                place = i * (2 * n) + i
-                m.store(found, place, m.add(self.one, m.load(found, place)))
-        for begin, size, places in self._blocks("M", "Ov"):
-            for shift, place in zip((0, 2 * n * n + n), places, strict=True):
-                for i in m.loop(0, size):
-                    for k in m.loop(0, size, independent=True):
-                        to = (i + begin) * (2 * n) + (begin + shift) + k
-                        entry = m.load(self.given, i * size + k + place)
-                        m.store(found, to, m.add(entry, m.load(found, to)))
+                add(i, i, self.one)
+                add(i, i + n, step)
+        for block in self._blocks():
+            for i in m.loop(0, block.size):
+                for k in m.loop(0, block.size):
+                    row, column = i + block.begin, k + block.begin
+                    M, C, Ov, Om = (
+                        m.load(self.given, block.place(name, i, k))
+                        for name in ("M", "C", "Ov", "Om")
+                    )
+                    add(row, column, M)
+                    add(row, column + n, m.mul(self.half, C))
+                    add(row + n, column + n, m.add_product(self.half, Om, Ov))
