@@ -14,13 +14,13 @@ from tests.strategies import DRIVEN, TIED, models
 from tiburon.model.composition import changed
 
 KINDS = ("revolute", "prismatic", "fixed", "free", *GENERAL)
-SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))]
 
 
 def tree(seed):
     """Return a random tree of all joint kinds, with frames on a link, a weld and the world."""
     rng = np.random.default_rng(seed)
-    model = random_tree(seed, 6, KINDS)
+    model = random_tree(seed, 4, KINDS)
     bodies = [model.bodies[-1].name, model.bodies[0].name, "world"]
     frames = [tb.Frame(f"mark{k}", body, random_pose(rng)) for k, body in enumerate(bodies)]
     base = tb.Body("base", joint=tb.Fixed("base", pose=random_pose(rng)), inertia=tb.Inertia(1.0))

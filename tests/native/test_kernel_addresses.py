@@ -63,7 +63,10 @@ def test_addresses_compute_what_the_kernel_does_with_strides_of_the_caller():
     assert one(inputs, addresses([alone])) != 0
 
 
-@pytest.mark.parametrize("name", ["panda", "quadruped", "four_bar"])
+@pytest.mark.parametrize(
+    "name",
+    ["panda", "bluerov2_heavy", "four_bar", pytest.param("quadruped", marks=pytest.mark.slow)],
+)
 def test_derivatives_of_kernels_agree_with_each_other(name):
     """Directions, weights and the Jacobian, whichever algorithm computes it, describe one map."""
     model = tb.load(name)

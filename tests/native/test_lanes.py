@@ -41,7 +41,9 @@ def many_calls(number, *, long=False):
 
 
 @pytest.mark.parametrize("long", [False, True])
-@pytest.mark.parametrize("number", [2, 3, 4, 7, 11, 43])
+@pytest.mark.parametrize(
+    "number", [*(pytest.param(number, marks=pytest.mark.slow) for number in (2, 3, 7)), 4, 11, 43]
+)
 def test_bits_are_those_of_batches_and_of_calls_one_after_another(number, long):
     """Numbers of calls that fill vectors, or do not, and that a loop makes.
 
