@@ -10,7 +10,9 @@ STEPS = (1e-3, 2.5e-4)
 """Lengths of steps [s]."""
 
 
-@pytest.mark.parametrize("name", ["aquarobot", "four_legged_walker"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("aquarobot", marks=pytest.mark.slow), "four_legged_walker"]
+)
 def test_held_joints_move_alike_at_steps_of_a_millisecond_and_less(name):
     """Feet are light: damping of all joints at once keeps explicit steps stable."""
     robot = tb.load(name)
