@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["notebook_table"]
-
 MOST_ROWS = 40
 """Most rows of a table; a line below it counts the others."""
 

@@ -22,8 +22,6 @@ from tiburon.contact.complementarity import (
 )
 from tiburon.errors import DomainError
 
-__all__ = ["MOST_CONTACTS", "solve_brute_force"]
-
 MOST_CONTACTS = 16
 """Contacts up to which all patterns are tried: 65536 of them."""
 

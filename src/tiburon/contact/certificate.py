@@ -16,8 +16,6 @@ from tiburon.arrays import NDArray
 from tiburon.errors import SecondOrderCollisionError
 from tiburon.model.contact_kinds import nonnegative_least_squares
 
-__all__ = ["RANK_CUT", "Certificate", "contradiction", "find_certificate", "refuse"]
-
 Array = NDArray[np.float64]
 
 CERTIFICATE_TOLERANCE = 1e-9

@@ -36,8 +36,6 @@ from tiburon.record import record
 from tiburon.spatial import Vec3
 from tiburon.spatial.vec3 import add_cross, cross, dot, subtract
 
-__all__ = ["ContactClosure", "closures_of_kind", "contact_closure_of"]
-
 Z = (0.0, 0.0, 1.0)
 X = (1.0, 0.0, 0.0)
 

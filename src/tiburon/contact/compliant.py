@@ -31,17 +31,6 @@ from tiburon.errors import DomainError, ShapeError
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import dot, scale, subtract
 
-__all__ = [
-    "ContactLaw",
-    "PointForce",
-    "Touch",
-    "gives_friction",
-    "hunt_crossley_dissipation",
-    "point_force",
-    "spring_damper",
-    "tangential",
-]
-
 
 class Touch(NamedTuple):
     """One contact point in one state, as contact laws take it; floats or traced values."""

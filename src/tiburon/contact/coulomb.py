@@ -23,8 +23,6 @@ from tiburon.arrays import NDArray
 from tiburon.contact.pivoting import solve_pivoting
 from tiburon.errors import SecondOrderCollisionError
 
-__all__ = ["CoulombSolution", "natural_residual", "solve_coulomb"]
-
 Array = NDArray[np.float64]
 
 NEWTON_TOLERANCE = 1e-13

@@ -24,8 +24,6 @@ from tiburon.errors import ModelError, shown
 from tiburon.model import BoxShape, CapsuleShape, MeshShape, Model, Pose, Shape, SphereShape
 from tiburon.model.composition import changed
 
-__all__ = ["COVERS", "cover_mesh", "cover_meshes"]
-
 Array = NDArray[np.float64]
 
 COVERS = ("capsule", "sphere", "box")

@@ -21,8 +21,6 @@ from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import NonFiniteError, ShapeError
 from tiburon.model.contact_kinds import independent_normals, nonnegative_least_squares
 
-__all__ = ["KINDS", "Dependence", "DependentSet", "analyze_dependence"]
-
 Array = NDArray[np.float64]
 
 KINDS = ("unbreakable", "redundant", "indeterminate")

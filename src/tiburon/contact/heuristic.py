@@ -14,8 +14,6 @@ from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.complementarity import ContactForces, Tolerances, completed
 from tiburon.contact.pruned import definite_problem, eliminated
 
-__all__ = ["MOST_CONTACTS", "Guesses", "guess", "solve_heuristic"]
-
 Array = NDArray[np.float64]
 
 MOST_CONTACTS = 60

@@ -49,8 +49,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import while_loop
 
-__all__ = ["REMOTE_VELOCITY", "collide", "collision_impulses", "lifting", "loops_at"]
-
 TOLERANCE = 1e-13
 """Residual of the impulses at which solvers end, relative to the largest impulse."""
 

@@ -30,20 +30,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import solve_least_squares
 from tiburon.trace.primitives.row_products import Piece, RowProducts
 
-__all__ = [
-    "IDLE",
-    "OPEN",
-    "SLIDES",
-    "STICKS",
-    "ModeForces",
-    "PointMode",
-    "closing_step",
-    "force_on_first",
-    "mode_forces",
-    "mode_margins",
-    "stopping_impulse",
-]
-
 OPEN, STICKS, SLIDES, IDLE = 0.0, 1.0, 2.0, 3.0
 """Modes of a contact point in a run: apart; closed without slip; closed with slip; touching without
 force, because other points carry it or because it is just about to separate."""

@@ -21,8 +21,6 @@ from tiburon.contact.complementarity import (
 )
 from tiburon.errors import DomainError
 
-__all__ = ["solve_pivoting"]
-
 Array = NDArray[np.float64]
 
 SMALLEST_PIVOT = 1e-10

@@ -19,8 +19,6 @@ from tiburon.contact.complementarity import (
 )
 from tiburon.errors import DomainError
 
-__all__ = ["MOST_CONTACTS", "definite_problem", "eliminated", "solve_pruned"]
-
 Array = NDArray[np.float64]
 
 MOST_CONTACTS = 24

@@ -42,25 +42,6 @@ from tiburon.trace.regions import function, where_needed
 from tiburon.trace.regions.lanes import lanes
 from tiburon.trace.value import where
 
-__all__ = [
-    "INLINED_POINTS",
-    "Carrier",
-    "ContactRow",
-    "LazyRows",
-    "PointRows",
-    "along",
-    "contact_geometry",
-    "contact_rows",
-    "each_point",
-    "in_axes",
-    "in_frame",
-    "in_world",
-    "of_axes",
-    "part_place",
-    "relative_velocities",
-    "swept_rows",
-]
-
 INLINED_POINTS = 6
 """Contact points up to which each has code of its own; more share it, which compiles faster."""
 

@@ -14,8 +14,6 @@ from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ShapeError
 from tiburon.model.inertia import Inertia
 
-__all__ = ["TwoBodyCollision", "collide_two_bodies", "inverse_spatial_inertia"]
-
 Array = NDArray[np.float64]
 
 

@@ -19,8 +19,6 @@ from tiburon.native.c_source import c_source
 from tiburon.operating_system import system_and_processor
 from tiburon.written_file import write_file
 
-__all__ = ["TARGETS", "build_library", "compile_c", "native_target"]
-
 EXTRA = "c"
 
 

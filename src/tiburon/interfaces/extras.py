@@ -5,8 +5,6 @@ from typing import Any
 
 from tiburon.errors import MissingExtraError
 
-__all__ = ["needed"]
-
 
 def needed(package: str, extra: str, purpose: str) -> Any:
     """Import an optional package.

@@ -41,8 +41,6 @@ from tiburon.trace.program import Input
 from tiburon.version import installed_version
 from tiburon.written_file import replacing
 
-__all__ = ["export_fmu"]
-
 EXTRA = "fmu"
 
 VERSIONS = ("2.0", "3.0")

@@ -5,8 +5,6 @@ latter two are kernels. All that a tool can name is one array: commands, discret
 what follows from these (rates and sensors), parameters.
 """
 
-__all__ = ["COMMON", "DERIVATIVES", "FMI2", "FMI3", "RATES", "TABLES"]
-
 COMMON = r"""
 #include <stdbool.h>
 #include <stdlib.h>

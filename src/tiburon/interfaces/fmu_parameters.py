@@ -30,8 +30,6 @@ from tiburon.spatial import RigidInertia
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Program, trace
 
-__all__ = ["NamedScalar", "named_scalars", "tables_program"]
-
 Array = NDArray[np.float64]
 
 INERTIA = "inertia"

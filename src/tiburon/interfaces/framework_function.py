@@ -15,8 +15,6 @@ from tiburon.trace.derivative import forward_derivative, reverse_derivative
 from tiburon.trace.digest import program_digest
 from tiburon.trace.program import Input, Program
 
-__all__ = ["KernelFunction", "compiled_kernel"]
-
 
 def compiled_kernel(function: Any, model: Model | None, options: dict[str, Any]) -> Kernel:
     """Return the kernel of a function, which may be one already.

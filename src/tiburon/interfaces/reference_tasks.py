@@ -14,8 +14,6 @@ from tiburon.interfaces.task import Task
 from tiburon.model import Ground, Water, World
 from tiburon.trace.declared import traced
 
-__all__ = ["TASKS", "task"]
-
 Generator = np.random.Generator
 
 

@@ -17,8 +17,6 @@ from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, sho
 from tiburon.model import Model
 from tiburon.simulation.stepper import Stepped, Stepper, StepperState, stepper
 
-__all__ = ["Episodes", "Task"]
-
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Draw = Callable[[np.random.Generator], Any]

@@ -26,8 +26,6 @@ from tiburon.trace.program import Input, Program
 from tiburon.trace.walk import Backend, walk
 from tiburon.written_file import write_file
 
-__all__ = ["to_casadi"]
-
 EXTRA = "casadi"
 
 

@@ -23,8 +23,6 @@ from tiburon.model import Model
 from tiburon.native.kernel import Kernel
 from tiburon.trace.walk import Backend, walk
 
-__all__ = ["to_jax"]
-
 EXTRA = "jax"
 
 

@@ -17,8 +17,6 @@ from tiburon.interfaces.extras import needed
 from tiburon.interfaces.framework_function import KernelFunction, compiled_kernel
 from tiburon.model import Model
 
-__all__ = ["to_torch"]
-
 EXTRA = "torch"
 
 

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from tiburon.native.engine import LoadedCode, compile_module
 from tiburon.native.kernel import NativeKernel
 
-__all__ = ["write_handler"]
-
 # XLA_FFI_CallFrame: struct_size, extension_start, api, ctx, stage; args and rets with their own
 # struct_size, extension_start, size, types and table of pointers; attrs
 EXTENSION, API, ARGUMENTS, RESULTS = 8, 16, 72, 112

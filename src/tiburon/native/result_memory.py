@@ -17,8 +17,6 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.operating_system import at_fork
 
-__all__ = ["allocate_results", "pooled_bytes"]
-
 Array = NDArray[np.float64]
 
 POOLED_BUFFER_BYTES = 2**16

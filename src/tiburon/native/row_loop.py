@@ -25,8 +25,6 @@ from tiburon.native.engine import LoadedCode, host, load_module
 from tiburon.native.layout import object_layout
 from tiburon.native.pool import default_threads, run_in_parts
 
-__all__ = ["BLOCK_BYTES", "AddressTable", "Job", "RowLoop", "address_of"]
-
 BLOCK_BYTES = 200_000
 """Bytes that one step of a block of cases may read and write: they stay in a near cache."""
 

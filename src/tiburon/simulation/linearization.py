@@ -35,20 +35,6 @@ from tiburon.trace.program import Input
 from tiburon.trace.regions import function, trace_body
 from tiburon.trace.value import Value
 
-__all__ = [
-    "ContactLinearization",
-    "Derivatives",
-    "Linearization",
-    "derivatives_at",
-    "joint_move",
-    "linearize",
-    "movable_joints",
-    "move_joint",
-    "rk4_changes",
-    "rotating_joints",
-    "stage_derivatives",
-]
-
 
 class Linearization(NamedTuple):
     """Motion near a state, to first order."""

@@ -28,8 +28,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 from tiburon.trace.regions import for_each, function
 
-__all__ = ["step_columns", "step_derivative_kernel"]
-
 
 def step_derivative_kernel(system: System, method: str = "rk4") -> Callable[..., Any]:
     """Return a kernel of a step with contact: of q, v, tau, dt, discrete states and time.

@@ -37,15 +37,6 @@ from tiburon.spatial.vec3 import IDENTITY3, cross, matrix_vector, transpose
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.tree import FactorTree, InvertTree, SolveTree, SolveTreeColumns
 
-__all__ = [
-    "AccelerationTerms",
-    "acceleration_terms",
-    "force_derivatives",
-    "solved_derivatives",
-    "tree_acceleration_derivatives",
-]
-
-
 INLINE_DOF = 12
 """Degrees of freedom up to which equations with the mass matrix are solved inline."""
 
