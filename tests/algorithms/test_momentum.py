@@ -20,11 +20,11 @@ def test_momentum_and_its_matrix_equal_sums_over_bodies(model, seed):
     q, v, *_ = state(model, seed)
     center = frames.center_of_mass(model, q)
     assert_close(on_floats("center_of_mass", model, q), center)
-    for about, options in ((center, ()), (np.zeros(3), ABOUT_ORIGIN)):
-        expected = frames.momentum_matrix(model, q, about)
-        # moments about the center of mass are differences of those about the origin
-        scale = max(1.0, float(np.abs(frames.momentum_matrix(model, q, np.zeros(3))).max()))
-        scale *= 1.0 + float(np.abs(center).max())
+    about_origin = frames.momentum_matrix(model, q, np.zeros(3))
+    # moments about the center of mass are differences of those about the origin
+    scale = max(1.0, float(np.abs(about_origin).max())) * (1.0 + float(np.abs(center).max()))
+    about_center = frames.momentum_matrix(model, q, center)
+    for expected, options in ((about_center, ()), (about_origin, ABOUT_ORIGIN)):
         matrix = on_floats("momentum_matrix", model, q, options=options)
         assert_close(matrix, expected, ALGEBRA, scale)
         momentum = on_floats("momentum", model, q, v, options=options)

@@ -100,11 +100,11 @@ def test_tape_gives_what_the_interpreter_gives(chain, name):
     rng = np.random.default_rng(3)
     arguments = [rng.standard_normal((9, *item.shape)) for item in kernel.__self__.inputs]
     batch = kernel(*arguments)
-    for case in range(9):
+    values = [np.asarray(x) for x in source.parameters().values()]
+    cases = [*arguments, *(np.broadcast_to(x, (9, *x.shape)) for x in values)]
+    for case, expected in enumerate(interpret(program, cases)):
         one = kernel(*[np.ascontiguousarray(x[case]) for x in arguments])
         assert np.array_equal(batch[case], one)
-        state = [x[case] for x in arguments] + list(source.parameters().values())
-        expected = interpret(program, [np.asarray(x) for x in state])
         # 42 bodies in a row: conditioning multiplies roundings
         assert relative(one, expected) < 1e5 * np.finfo(float).eps
 
