@@ -4,7 +4,7 @@ Every message says which element, what was expected, what was given and what to 
 carries its data as attributes, so that programs need not read messages::
 
     TiburonError
-    |-- ModelError            a robot that cannot be
+    |-- ModelError            an invalid robot
     |   |-- UnknownNameError  a name the model does not hold (also LookupError)
     |   `-- ModelFileError    a robot file that cannot be read
     |-- ArgumentError         an argument of the wrong kind (also TypeError)
@@ -14,7 +14,7 @@ carries its data as attributes, so that programs need not read messages::
     |-- OptionError           a keyword choice that does not exist (also ValueError)
     |-- LoopError             loops that cannot be closed
     |-- SecondOrderCollisionError   contacts that no force can keep from penetrating
-    |-- RunFileError          a saved run that cannot be read, written or gone on with
+    |-- RunFileError          a saved run that cannot be read, written or resumed
     |-- PartnerError          a process that computes parts of a robot and does not answer
     |-- CaseError             a case of a sweep that cannot be computed
     |-- TraceError            code that cannot be traced (also TypeError)
@@ -66,7 +66,7 @@ class TiburonError(Exception):
 
 
 class ModelError(TiburonError):
-    """A robot that cannot be: a bad number, name or tree.
+    """An invalid robot: a bad number, name or tree.
 
     Attributes:
         name: The body, joint or frame at fault; None when the whole model is.
@@ -354,7 +354,7 @@ class SecondOrderCollisionError(TiburonError):
 
 
 class RunFileError(TiburonError):
-    """A saved run that cannot be read, written or gone on with.
+    """A saved run that cannot be read, written or resumed.
 
     Attributes:
         file: Path of the run, as it was given.

@@ -1,8 +1,8 @@
-"""Checks before a load is shared: motions, contacts and grasps that cannot be.
+"""Checks before a load is shared: infeasible motions, contacts and grasps.
 
-`LoadSharing.share` is short and computes forces for any motion it is given. These checks say, with
-names, why a motion is none that the robot can have: loops that would open, contacts that do not
-touch, degrees of freedom that no actuator drives, grasps that cannot hold what they hold.
+`LoadSharing.share` is short and computes forces for any motion it is given. These checks report by
+name why a robot cannot perform a motion: loops that would open, contacts that do not touch, degrees
+of freedom that no actuator drives, grasps without force closure.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -76,7 +76,7 @@ def loose_names(plan: "LoadSharing", A1: Array) -> tuple[str, ...]:
 def check_motion(
     plan: "LoadSharing", q: Array, v: Array, vd: Array, touching: Array, max_gap: float = MAX_GAP
 ) -> None:
-    """Raise an error if a motion in one state is none that the robot can have.
+    """Raise an error if the robot cannot perform a motion in one state.
 
     Args:
         plan: The plan.

@@ -1138,9 +1138,9 @@ class LoadSharing:
         max_gap: float = MAX_GAP,
         closure: bool = False,
     ) -> None:
-        """Raise an error, with names, if a motion is none that the robot can have.
+        """Raise an error, with names, if the robot cannot perform a motion.
 
-        `share` does not look: it computes forces for the motion it is given.
+        `share` does not check: it computes forces for the motion it is given.
 
         Args:
             q: Configuration [m or rad], shape (..., nq).
@@ -1820,7 +1820,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _active_text(name: str) -> str:
-    """Say which limit an element is at."""
+    """Describe which limit an element is at."""
     element, _, limit = name.partition(": ")
     first = limit.partition(" ")[0]
     words = {
@@ -1837,14 +1837,14 @@ def _active_text(name: str) -> str:
 
 
 def _changed_text(names: Sequence[str], changes: Array) -> str:
-    """Say how accelerations change to those of the nearest possible motion."""
+    """Describe how accelerations change to those of the nearest possible motion."""
     least = 1e-3 * float(np.abs(changes).max(initial=0.0))
     parts = [f"{name} by {x:.4g}" for name, x in zip(names, changes, strict=True) if abs(x) > least]
     return f"change the acceleration of {', '.join(parts)} (the nearest possible motion)"
 
 
 def _lifted_text(name: str, amount: float) -> str:
-    """Say what lifting one limit means."""
+    """Describe what lifting one limit means."""
     element, _, limit = name.partition(": ")
     if limit == "pushes":
         return f"{element} would have to pull with {amount:.3g} N"

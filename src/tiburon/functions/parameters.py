@@ -241,7 +241,7 @@ def by_case(
 
 
 def model_of_case(model: Model, values: Mapping[Parameter, Any]) -> Model:
-    """Return a robot with the values of one case in place of its own, judged as every robot is."""
+    """Return a robot with the values of one case in place of its own, checked as every robot is."""
     parts = model._parts
     fields = {"actuator": "actuators", "thruster": "thrusters", "spring": "springs"}
     fields |= {"cylinder": "cylinders", "cable": "cables"}
@@ -418,7 +418,7 @@ def inertia_numbers(
 
 
 def _plainly_right(tensor: Array) -> Any:
-    """Return which tensors need no closer look: moments and their spread positive by far."""
+    """Return which tensors are physical by a wide margin, so that no exact check is needed."""
     xx, xy, xz, yy, yz, zz = np.moveaxis(tensor, -1, 0)
     good = np.ones(xx.shape, dtype=bool)
     # eigenvalues of tr(I) 1 - 2 I are positive where the triangle inequality holds

@@ -515,7 +515,7 @@ def _cached(
 
 @contextlib.contextmanager
 def _announced(source: Source) -> Iterator[None]:
-    """Say on a terminal what is compiled while it takes longer than `LONG_WAIT`."""
+    """Report on a terminal what is compiled while it takes longer than `LONG_WAIT`."""
     terminal = sys.stderr
     if terminal is None or not terminal.isatty():
         yield

@@ -117,18 +117,18 @@ class _Search:
                 if graph.ops[node] == "call"
                 for call in _single_calls(graph.payloads[node], graph.args[node])
             ]
-        learned = False
+        changed = False
         callees: dict[int, Callee] = {}
         for callee, args in self._calls[key]:
             callees[callee.key] = callee
-            learned |= self._learn(callee, [own.get(a, _VARYING) for a in args])
+            changed |= self._compare(callee, [own.get(a, _VARYING) for a in args])
         for callee in callees.values():
             if isinstance(callee, GraphRegion):
                 inside = self._inside(callee)
-                learned |= self._meet(callee.key, callee.graph, callee.roots, inside)
-        return learned
+                changed |= self._meet(callee.key, callee.graph, callee.roots, inside)
+        return changed
 
-    def _learn(self, callee: Callee, nodes: list[int]) -> bool:
+    def _compare(self, callee: Callee, nodes: list[int]) -> bool:
         """Compare the arguments of a call with those of other calls."""
         if callee.key not in self._readers:
             self._readers[callee.key] = _reads_table(callee)
