@@ -61,7 +61,7 @@ ROBOTS = [
     (3, 5, True, {}),
     (4, 6, True, {"carried": "free", "branches": True, "motors": 2}),
     pytest.param(9, 6, False, {"carried": "free", "motors": 0}, marks=pytest.mark.slow),
-    (11, 3, False, {"branches": True}),
+    pytest.param(11, 3, False, {"branches": True}, marks=pytest.mark.slow),
     (24, 6, False, {"branches": True, "motors": 0}),
     (30, 2, False, {"branches": True}),
     # legs of different lengths with screws, planar joints and rotors

@@ -443,7 +443,9 @@ def pinned_beside(kind, distance, seed):
 
 
 @pytest.mark.parametrize("kind", ["planar", "spatial", "redundant", "floating"])
-@pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-5, 1e-6])
+@pytest.mark.parametrize(
+    "distance", [1e-2, *(pytest.param(x, marks=pytest.mark.slow) for x in (1e-4, 1e-5)), 1e-6]
+)
 def test_methods_agree_with_dense_algebra_next_to_singular(kind, distance):
     for seed in range(2):
         model, q = pinned_beside(kind, distance, seed)

@@ -17,6 +17,14 @@ from tiburon.simulation.integrators.methods import METHODS
 
 SPACE = tb.World(gravity=(0.0, 0.0, 0.0))
 
+NAMES = [
+    pytest.param(
+        name, marks=pytest.mark.slow if re.match(r"random .* 4|bennett [3-9]", name) else ()
+    )
+    for name in LINKAGES
+]
+"""Linkages, each family at least once in quick tests."""
+
 OFFSETS = 10.0 ** np.arange(-12.0, -3.5)
 """Distances from the manifold [rad]."""
 
@@ -40,7 +48,7 @@ def assert_continuous(values, factor=100.0):
     assert np.all(off <= factor * scale * (OFFSETS + 1e-12)), off
 
 
-@pytest.mark.parametrize("name", LINKAGES)
+@pytest.mark.parametrize("name", NAMES)
 def test_accelerations_are_continuous_off_the_manifold(name):
     model, q = LINKAGES[name]()
     near, v = beside(model, q), moving(model, q)
@@ -95,7 +103,7 @@ def test_all_that_decides_a_rank_is_continuous_off_the_manifold(name):
     assert_continuous(felt.inertia)
 
 
-@pytest.mark.parametrize("name", LINKAGES)
+@pytest.mark.parametrize("name", NAMES)
 def test_mobility_is_the_same_beside_the_manifold(name):
     model, q = LINKAGES[name]()
     for at in beside(model, q):
