@@ -3,6 +3,12 @@
 import ast
 from pathlib import Path
 
+import pytest
+
+from tiburon.errors import UnknownNameError
+from tiburon.exports import EXPORTS
+from tiburon.functions import library
+
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "tiburon"
 
 
@@ -43,3 +49,14 @@ def test_imports_of_the_facade_are_recognized():
     assert imports_facade("import tiburon as tb")
     assert imports_facade("def f():\n    from tiburon import load")
     assert not imports_facade("from tiburon.model import Model\nimport tiburon.model.body")
+
+
+def test_functions_load_no_room_above_by_name(monkeypatch):
+    """Import-linter does not see modules that are imported by a string."""
+    loaded = []
+    monkeypatch.setattr(library, "import_module", loaded.append)
+    for name in EXPORTS:
+        with pytest.raises(UnknownNameError):
+            type(library.LIBRARY)()[name]
+    assert loaded
+    assert {module.rpartition(".")[0] for module in loaded} == {"tiburon.functions"}

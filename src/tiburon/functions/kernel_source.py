@@ -114,7 +114,6 @@ class LibrarySource:
         plain = all(type(j).position_rate is Joint.position_rate for j in self.model.joints)
         if own is None or self.options or self.model.loops or not plain:
             return None
-        import_module("tiburon.functions.derivatives")
         function = LIBRARY[own[0]]
         inputs = function.inputs(self.model, ())
 

@@ -587,12 +587,16 @@ def _lasting(options: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, 
 
 
 class _Library(dict[str, LibraryFunction[Any]]):
-    """Public functions by name; modules are loaded on first use of one of their functions."""
+    """Public functions by name; modules of this room are loaded on first use of their functions.
+
+    Rooms above declare functions, too, which are known once their modules have been imported.
+    """
 
     def __missing__(self, name: str) -> LibraryFunction[Any]:
-        """Load the module that exports a function."""
-        if name in EXPORTS:
-            import_module(EXPORTS[name])
+        """Load the module of this room that exports a function."""
+        module = EXPORTS.get(name, "")
+        if module.startswith(f"{__package__}."):
+            import_module(module)
         if name not in self:
             raise UnknownNameError("function", name, self, where="tiburon")
         return self[name]
