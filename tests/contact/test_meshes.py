@@ -255,12 +255,13 @@ def test_corners_of_a_face_on_the_ground_each_have_a_contact(folder):
             assert widest < (2.0 * np.pi / sides + 1e-7 if sides < 7 else 1.3)
 
 
-def test_a_slab_with_a_shallow_chamfer_lies_still_on_its_face(folder):
-    """The rim of a chamfer of 3 degrees is farther out than the corners of the face below."""
-    rise = 0.05 * math.tan(math.radians(3.0))
+@pytest.mark.parametrize("degrees", [0.1, 0.5, 3.0])
+def test_a_slab_with_a_shallow_chamfer_lies_still_on_its_face(folder, degrees):
+    """The rim of a chamfer is farther out than the corners of the face below."""
+    rise = 0.05 * math.tan(math.radians(degrees))
     levels = ((0.0, 0.15), (rise, 0.2), (0.1, 0.2))
     vertices = np.array([(x, y, z) for z, r in levels for x in (-r, r) for y in (-r, r)])
-    slab = saved(folder, "slab", vertices, trimesh.convex.convex_hull(vertices).faces)
+    slab = saved(folder, f"slab{degrees}", vertices, trimesh.convex.convex_hull(vertices).faces)
     model = tb.Model("slab", [free_body(slab)])
     floor = tb.World(ground=tb.Ground(static_friction=0.5))
     q = [math.cos(0.3), 0.0, 0.0, math.sin(0.3), 0.0, 0.0, 1e-3]

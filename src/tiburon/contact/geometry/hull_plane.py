@@ -1,8 +1,8 @@
 """Contacts of a mesh with a plane: vertices of its convex hull, which is all that a plane meets.
 
-Vertices farthest out in directions that are tilted from the plane's normal by a small angle are the
-corners of a face that lies on the plane, and the surroundings of the lowest point elsewhere. They
-keep their places from step to step while the body slides, and with them what steps carry on.
+The corners of the face on which the mesh lies, or comes to lie if it turns about its lowest point:
+vertices farthest out in directions that are tilted from the normal of that face by a small angle.
+They keep their places from step to step while the body slides, and with them what steps carry on.
 """
 
 import math
@@ -15,20 +15,28 @@ from tiburon.contact.geometry.contact_geometry import (
     face_contact,
     to_world,
 )
+from tiburon.contact.geometry.vectors import select
 from tiburon.spatial.vec3 import Scalar, Vec3, add, dot, negate, scale
-from tiburon.trace.primitives.farthest_rows import farthest_rows
+from tiburon.trace.primitives.farthest_rows import farthest_rows, slope_below
 from tiburon.trace.regions import function
 from tiburon.trace.value import where
 
-TILTS = (0.02, 0.1, 0.02, 0.1, 0.02, 0.1, 0.02)
-"""Tangents of the angles between the normal and the directions around it. A corner of a face on the
-plane has a contact of its own if it turns by more than 1 / 7 of a circle, as up to hexagons. Small
-tilts find corners within chamfers of a few degrees, large ones corners that a step may close."""
+TILT = 1e-3
+"""Tangent of the angle between the normal of the face and the directions around it: faces around it
+are farther out if they rise by less."""
+
+WIDE_TILT = 0.03
+"""Tangent of the angle between the plane's normal and further directions, whose vertices take the
+places of those that are found twice: corners of other faces that a step may close."""
+
+DIRECTIONS = 7
+"""Directions around the face. A corner has a contact of its own if it turns by more than 1 / 7 of a
+circle, as up to hexagons."""
 
 FIRST_ANGLE = 0.3
 """Angle of the first tilted direction [rad]: off the axes of most shapes."""
 
-HULL_POINTS = len(TILTS) + 1
+HULL_POINTS = DIRECTIONS + 1
 """Contacts of a hull with a plane: one per direction, and the lowest vertex."""
 
 
@@ -56,19 +64,35 @@ def _touched(hull: Placed, plane: Placed) -> list[tuple[Scalar, Vec3]]:
 
     along, across, up = (in_hull(axis(plane, k)) for k in range(3))
     down = scale(up, -1.0)
-    directions = []
-    for k, tilt in enumerate(TILTS):
-        angle = FIRST_ANGLE + 2.0 * math.pi * k / len(TILTS)
-        x, y = tilt * math.cos(angle), tilt * math.sin(angle)
-        directions.append(add(down, add(scale(along, x), scale(across, y))))
-    directions.append(down)
+    slope = slope_below(hull.size, (along, across, up))
+
+    def tilted(k: int, x: Scalar, y: Scalar, tilt: float) -> Vec3:
+        angle = FIRST_ANGLE + 2.0 * math.pi * k / DIRECTIONS
+        x, y = x + tilt * math.cos(angle), y + tilt * math.sin(angle)
+        return add(down, add(scale(along, x), scale(across, y)))
+
+    numbers = range(DIRECTIONS)
+    corners = [tilted(k, *slope, TILT) for k in numbers]
+    others = [tilted(k, 0.0, 0.0, WIDE_TILT) for k in numbers]
+    points = farthest_rows(hull.size, [*corners, down, *others])
+    chosen: list[tuple[Scalar, ...]] = []
+    for point in points[:HULL_POINTS]:
+        chosen.append((*point, _is_new(point, chosen)))
+    for k, other in enumerate(points[HULL_POINTS:]):
+        # in the place of a corner that is found twice
+        free = (chosen[k][4] < 0.5) & (_is_new(other, chosen) > 0.5)
+        chosen[k] = select(free, (*other, 1.0), chosen[k])
     found: list[tuple[Scalar, Vec3]] = []
-    rows: list[Scalar] = []
-    for x, y, z, row in farthest_rows(hull.size, directions):
+    for x, y, z, _, exists in chosen:
         contact = face_contact(to_world(hull, (x, y, z)), 0.0, plane.position, axis(plane, 2))
-        gap = contact.gap
-        for known in rows:
-            gap = where((known - row) * (known - row) < 0.25, NO_CONTACT, gap)
-        rows.append(row)
-        found.append((gap, contact.point))
+        found.append((where(exists > 0.5, contact.gap, NO_CONTACT), contact.point))
     return found
+
+
+def _is_new(point: tuple[Scalar, ...], chosen: list[tuple[Scalar, ...]]) -> Scalar:
+    """Return 1 for a point whose row is not among those that are chosen, else 0."""
+    new: Scalar = 1.0
+    for one in chosen:
+        apart = one[3] - point[3]
+        new = where(apart * apart < 0.25, 0.0, new)
+    return new
