@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+import tiburon.functions.contact_dynamics as contact_dynamics_module
 from tests.verification.sloped import BALL, BLOCK, RADIUS, G, on_shaking_table, slope, turned
 
 
@@ -227,3 +228,43 @@ def test_friction_and_masses_by_name_are_those_of_each_case():
 def test_parameters_that_no_surface_can_have_are_refused(given, words):
     with pytest.raises(tb.TiburonError, match=words):
         dynamics(BLOCK, turned(0.4, 0.1), world=slope(20, 0.7), parameters=given)
+
+
+def test_of_many_contact_points_only_touching_bodies_are_posed(monkeypatch):
+    """The same modes, forces and accelerations as with all points at once, alone and in a batch."""
+    dog, world = tb.load("quadruped"), tb.World(ground=tb.Ground(static_friction=0.8))
+    stand = np.asarray(dog.poses["stand"])
+    q = np.tile(stand, (4, 1))
+    # all feet, all but one, two, none
+    knees = [k for k, name in enumerate(dog.q_names) if name.endswith("knee")]
+    for case, lifted in ((1, knees[:1]), (2, knees[1:3])):
+        q[case, lifted] += np.sign(q[case, lifted]) * 0.2
+    q[3, 6] += 0.1
+    gap = tb.contacts(dog, q, world=world).gap
+    closed = np.abs(gap) <= 1e-9
+    assert closed.sum(axis=1).tolist() == [4, 3, 2, 0]
+    assert gap.min() > -1e-9
+    # knees push the feet down
+    v, tau = np.zeros(dog.nv), np.zeros(dog.nv)
+    tau[8::3] = 10.0, 11.0, 12.0, 13.0
+    expected = tb.contact_dynamics(dog, q, v, tau, world=world)
+    assert ((expected.forces[..., 2] > 1.0) == closed).all()
+    posed = []
+    original = contact_dynamics_module._problem.call
+
+    def call(model, arrays, conditions, options):
+        posed.append(len(dict(options)["candidates"]))
+        return original(model, arrays, conditions, options)
+
+    monkeypatch.setattr(contact_dynamics_module, "MOST_POINTS", 3)
+    monkeypatch.setattr(contact_dynamics_module._problem, "call", call)
+    found = tb.contact_dynamics(dog, q, v, tau, world=world)
+    assert posed == [4, 3, 2, 1]
+    assert np.array_equal(found.modes, expected.modes)
+    assert np.array_equal(found.rank, expected.rank)
+    assert np.abs(found.vd - expected.vd).max() < 1e-10 * np.abs(expected.vd).max()
+    assert np.abs(found.forces - expected.forces).max() < 1e-10 * np.abs(expected.forces).max()
+    for case in range(4):
+        alone = tb.contact_dynamics(dog, q[case], v, tau, world=world)
+        assert np.array_equal(alone.vd, found.vd[case])
+        assert np.array_equal(alone.forces, found.forces[case])

@@ -5,7 +5,8 @@ Shapes of different trees meet each other: a robot and the objects around it. Li
 only where pairs are named, by the model (`ContactPair`) or by the user.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -43,6 +44,7 @@ __all__ = [
     "candidates_of",
     "driven_joints",
     "number_count",
+    "number_places",
     "numbers_of",
     "parameter_count",
     "refuse_prescribed",
@@ -279,6 +281,13 @@ FIELDS = ("height field", "smooth height field")
 """Kinds of shapes whose heights are in a table."""
 
 
+_NEEDS_TABLE: tuple[Callable[[Candidate], bool], ...] = (
+    lambda one: one.second.kind in FIELDS,
+    lambda one: one.has_hull,
+)
+"""Which candidates need the tables of `tables_of`, in their order."""
+
+
 def beyond_grid(point: str) -> str:
     """Return the expectation that a contact point beyond the grid of the ground violates."""
     return (
@@ -376,9 +385,8 @@ def tables_of(candidates: Sequence[Candidate]) -> tuple[Table, ...]:
 
 def number_count(candidates: Sequence[Candidate]) -> int:
     """Return how many numbers the geometry of candidates takes; also of their forms."""
-    uneven = any(candidate.second.kind in FIELDS for candidate in candidates)
-    hulls = any(candidate.has_hull for candidate in candidates)
-    return parameter_count(candidates) + HANDLE * (uneven + hulls)
+    needed = sum(any(map(needs, candidates)) for needs in _NEEDS_TABLE)
+    return parameter_count(candidates) + HANDLE * needed
 
 
 def numbers_of(candidates: Sequence[Candidate]) -> tuple[float, ...]:
@@ -388,6 +396,19 @@ def numbers_of(candidates: Sequence[Candidate]) -> tuple[float, ...]:
     """
     own = (x for candidate in candidates for x in candidate.parameters())
     return (*own, *(x for table in tables_of(candidates) for x in table.handle))
+
+
+def number_places(candidates: Sequence[Candidate], some: Sequence[int]) -> list[int]:
+    """Return where the numbers of some candidates are among those of all, as `numbers_of` lists."""
+    ends = list(itertools.accumulate((len(one.parameters()) for one in candidates), initial=0))
+    found = [place for k in some for place in range(ends[k], ends[k + 1])]
+    start = ends[-1]
+    for needs in _NEEDS_TABLE:
+        if any(map(needs, candidates)):
+            if any(needs(candidates[k]) for k in some):
+                found += range(start, start + HANDLE)
+            start += HANDLE
+    return found
 
 
 def parameter_count(candidates: Sequence[Candidate]) -> int:

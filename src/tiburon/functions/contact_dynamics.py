@@ -1,7 +1,8 @@
 """Contact forces and joint accelerations of a state, with the mode of every contact point."""
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from tiburon.contact.candidates import (
     candidates_of,
     driven_joints,
     number_count,
+    number_places,
     surfaces_of,
 )
 from tiburon.contact.certificate import contradiction, refuse
@@ -41,6 +43,10 @@ from tiburon.model import Model
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
+
+MOST_POINTS = 64
+"""Contact points up to which one kernel computes all of them, touching or not. Of more, which takes
+long to compile, gaps are computed first, then the bodies that touch."""
 
 MODES = ("separated", "breaking", "inactive", "remaining", "sticking", "sliding")
 """What a contact point can be doing."""
@@ -98,6 +104,19 @@ def _inputs(model: Model, options: Options) -> list[Input]:
     candidates: tuple[Candidate, ...] = dict(options)["candidates"]
     count = number_count(candidates)
     return [*inputs_of("q", "v", "tau")(model, options), Input("surfaces", (count,))]
+
+
+@library_function("contact_closing", _inputs, keywords=DYNAMICS_CALL)
+def _closing(setting: Setting, q: Scalars, v: Scalars, tau: Scalars, p: Scalars) -> Any:
+    """Return the gap and the normal velocity of every contact point."""
+    from tiburon.contact.rows import contact_geometry, relative_velocities
+    from tiburon.spatial.vec3 import dot
+
+    plan, candidates = setting.plan, dict(setting.options)["candidates"]
+    found, places = contact_geometry(plan, q, candidates, p)
+    velocities = relative_velocities(plan, q, v, candidates, found, places)
+    speeds = [dot(one.normal, velocity) for one, velocity in zip(found, velocities, strict=True)]
+    return {"gap": as_traced([one.gap for one in found]), "speed": as_traced(speeds)}
 
 
 @library_function("contact_problem", _inputs, keywords=DYNAMICS_CALL)
@@ -218,20 +237,36 @@ def contact_dynamics(
         _share("force_tolerance", force_tolerance),
         _share("acceleration_tolerance", acceleration_tolerance),
     )
-    form = tuple(candidate.form() for candidate in candidates)
     given = conditions.pop("parameters", None)
     numbers, others = surfaces_by_name(
         "contact_dynamics", FRICTION, model, place, candidates, given
     )
     if others is not None:
         conditions["parameters"] = others
-    options = (("candidates", form),)
-    gap, axes, velocity, free, terms, rows, response, friction, vd, guess, slips = (
-        np.asarray(x)
-        for x in _problem.call(model, (q, v, tau, numbers), conditions, options)  # type: ignore[arg-type]
-    )
     names = tuple(name for candidate in candidates for name in candidate.point_names)
-    _check_motion(names, gap, velocity[..., 2])
+    counts = [candidate.point_count for candidate in candidates]
+    owner = np.repeat(np.arange(len(candidates)), counts)
+
+    def called(function: Any, some: Sequence[int]) -> Any:
+        """Call a function for some of the candidates."""
+        options = (("candidates", tuple(candidates[k].form() for k in some)),)
+        own = np.asarray(numbers)[..., number_places(candidates, some)]
+        return function.call(model, (q, v, tau, own), conditions, options)
+
+    every = tuple(range(len(candidates)))
+    posed: dict[tuple[int, ...], _Posed] = {}
+
+    def problem_of(some: tuple[int, ...]) -> _Posed:
+        if some not in posed:
+            posed[some] = _Posed(*(np.asarray(x) for x in called(_problem, some)))
+        return posed[some]
+
+    many = len(names) > MOST_POINTS
+    if many:
+        gap, speed = (np.asarray(x) for x in called(_closing, every))
+    else:
+        gap, speed = problem_of(every).gap, problem_of(every).velocity[..., 2]
+    _check_motion(names, gap, speed)
     batch, count = gap.shape[:-1], len(names)
     before = np.zeros((*batch, count, 3))
     if last is not None:
@@ -244,33 +279,40 @@ def contact_dynamics(
         names,
         np.full(gap.shape, "separated", dtype="U9"),
         np.zeros((*batch, count, 3)),
-        vd.copy(),
+        np.zeros((*batch, model.nv)),
         np.full(batch, "one", dtype="U7"),
         np.zeros(batch, dtype=np.int64),
         np.zeros(batch, dtype=np.int64),
         np.zeros(batch),
     )
     for case in np.ndindex(*batch):
-        closed = np.flatnonzero((gap[case] <= TOUCHING_GAP) & (velocity[case][:, 2] <= AT_REST))
+        closed = np.flatnonzero((gap[case] <= TOUCHING_GAP) & (speed[case] <= AT_REST))
+        # each case has the code of its own contacts, in a batch and alone
+        some = _of_bodies(candidates, owner[closed]) if many else every
+        here = problem_of(some).of(case)
+        found.vd[case] = here.vd
         if not len(closed):
             continue
-        places = (3 * closed[:, None] + np.arange(3)).reshape(-1)
-        slip = velocity[case][closed, :2]
+        # their places among the points of the candidates that are posed
+        at = np.searchsorted(np.flatnonzero(np.isin(owner, some)), closed)
+        rows = here.rows.reshape(-1, 3, here.rows.shape[-1])[at].reshape(3 * len(at), -1)
+        slip = here.velocity[at, :2]
         moves = np.hypot(slip[:, 0], slip[:, 1]) > AT_REST
         problem = ContactProblem(
-            rows[case][places] @ rows[case][places].T,
-            free[case][closed].reshape(-1),
+            rows @ rows.T,
+            here.free[at].reshape(-1),
             np.where(moves[:, None], slip, 0.0),
-            friction[case][closed, 0],
-            friction[case][closed, 1],
+            here.friction[at, 0],
+            here.friction[at, 1],
             None,
             *tolerances,
-            float(terms[case][closed].max()),
+            float(here.terms[at].max()),
         )
         # forces on the first body in world axes: the negated ones along the axes of a point
-        turned = np.einsum("kij,kj->ki", axes[case][closed], -before[case][closed])
+        axes = here.axes[at]
+        turned = np.einsum("kij,kj->ki", axes, -before[case][closed])
         try:
-            answers = solve_modes(problem, guess[case][closed], slips[case][closed] > 0.5)
+            answers = solve_modes(problem, here.guess[at], here.slips[at] > 0.5)
         except SecondOrderCollisionError:
             answers = None
         if answers is None or not answers.found:
@@ -281,8 +323,41 @@ def contact_dynamics(
                 raise error
         if answers is None:
             raise refuse(C, d, pressed)
-        _fill(found, case, closed, problem, answers, turned, axes[case], rows[case], response[case])
+        _fill(found, case, closed, problem, answers, turned, axes, rows, here.response)
     return found
+
+
+class _Posed(NamedTuple):
+    """What `_problem` returns, of one state or many."""
+
+    gap: Array
+    axes: Array
+    velocity: Array
+    free: Array
+    terms: Array
+    rows: Array
+    response: Array
+    friction: Array
+    vd: Array
+    guess: Array
+    slips: Array
+
+    def of(self, case: tuple[int, ...]) -> Self:
+        """Return one state of a batch."""
+        return self._replace(**{name: x[case] for name, x in self._asdict().items()})
+
+
+def _of_bodies(candidates: Sequence[Candidate], touching: NDArray[np.intp]) -> tuple[int, ...]:
+    """Return the candidates of all pairs of bodies of which one touches; the first of all if none.
+
+    Bodies come and go as a whole: a robot that walks needs less code than with each point apart.
+    """
+
+    def bodies(k: int) -> tuple[str, str]:
+        return candidates[k].first.body, candidates[k].second.body
+
+    pairs = {bodies(k) for k in touching.tolist()}
+    return tuple(k for k in range(len(candidates)) if bodies(k) in pairs) or (0,)
 
 
 def _fill(
@@ -308,9 +383,8 @@ def _fill(
     elif not answers.complete:
         found.solutions[case] = "unknown"
     best = min(answers.found, key=lambda one: float(np.abs(one.f - before).max()))
-    places = (3 * closed[:, None] + np.arange(3)).reshape(-1)
-    found.vd[case] += response.T @ (rows[places].T @ best.f.reshape(-1))
-    found.forces[case][closed] = -np.einsum("kij,ki->kj", axes[closed], best.f)
+    found.vd[case] += response.T @ (rows.T @ best.f.reshape(-1))
+    found.forces[case][closed] = -np.einsum("kij,ki->kj", axes, best.f)
     found.rank[case], found.unknowns[case] = best.rank, best.unknowns
     found.residual[case] = _violation(problem, best)
     found.modes[case][closed] = _mode_names(problem, best)
