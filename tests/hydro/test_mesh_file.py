@@ -10,6 +10,7 @@ import pytest
 
 import tiburon as tb
 from tests.tolerances import assert_close
+from tiburon.hydro.mesh import read_triangles
 from tiburon.reproduce import solids
 
 CORNERS = solids.CUBE_CORNERS * (1.0, 2.0, 0.5) + (0.25, 0.0, -1.0)
@@ -83,6 +84,29 @@ def test_all_formats_give_the_same_solid(name, tmp_path):
     assert_close(mesh.volume, 1.0)
     assert_close(mesh.center, (0.75, 1.0, -0.75))
     assert mesh.notes == ()
+
+
+def test_binary_stl_is_read_as_trimesh_reads_it(tmp_path):
+    """Vertices in bits and faces in order, of a shape whose coordinates are rounded."""
+    import trimesh
+
+    rng = np.random.default_rng(4)
+    content = binary_stl(rng.normal(size=(50, 3)), rng.integers(0, 50, size=(30, 3)))
+    path = tmp_path / "shape.stl"
+    path.write_bytes(content)
+    vertices, faces = read_triangles(path)
+    peer = trimesh.load_mesh(path, process=False)
+    assert vertices.dtype == np.float64
+    assert np.array_equal(vertices, peer.vertices)
+    assert np.array_equal(faces, peer.faces)
+
+
+def test_binary_stl_is_read_without_trimesh(tmp_path, monkeypatch):
+    """Which takes most of a second to import."""
+    path = tmp_path / "shape.stl"
+    path.write_bytes(binary_stl())
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    assert len(read_triangles(path)[1]) == len(solids.CUBE_FACES)
 
 
 def test_scale_factors_convert_to_meters(tmp_path):

@@ -287,7 +287,7 @@ def hull_vertices(mesh: MeshShape, element: str) -> Array:
 
 def _hull_vertices(mesh: MeshShape, element: str) -> Array:
     vertices, faces = scaled_triangles(mesh)
-    found = np.unique(vertices[faces].reshape(-1, 3), axis=0)
+    found = _distinct(vertices[faces].reshape(-1, 3))
     coal = coal_module()
     if coal is not None and not _is_flat(found):
         points = coal.StdVec_Vec3s()
@@ -301,6 +301,14 @@ def _hull_vertices(mesh: MeshShape, element: str) -> Array:
             "reduces them to the hull: pip install 'tiburon[mesh]'"
         )
     return found
+
+
+def _distinct(points: Array) -> Array:
+    """Return points in order of x, then y, then z, each once; faster than `np.unique`."""
+    ordered: Array = points[np.lexsort(points.T[::-1])]
+    first = np.ones(len(ordered), dtype=bool)
+    first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return ordered[first]
 
 
 def _is_flat(points: Array) -> bool:

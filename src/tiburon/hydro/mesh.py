@@ -527,25 +527,15 @@ def _triangles(
     content: bytes, kind: str, file: Path
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the vertices and faces of everything in a file."""
-    import trimesh
-
     if kind == "stl":
         _check_stl(content, file)
     if kind == "glb":
         _check_glb(content, file)
     unit = _unit_of_dae(content, file) if kind == "dae" else 1.0
+    is_plain = kind == "stl" and _is_binary_stl(content) and len(content) == _stl_bytes(content)
     try:
-        # non-finite values are rejected by Mesh
-        with np.errstate(all="ignore"):
-            found: Any = trimesh.load_mesh(
-                io.BytesIO(content),
-                file_type=kind,
-                process=False,
-                resolver=None,
-                skip_materials=True,
-            )
-        vertices = unit * np.asarray(found.vertices, dtype=np.float64).reshape(-1, 3)
-        faces = np.asarray(found.faces, dtype=np.int64).reshape(-1, 3)
+        vertices, faces = _binary_stl(content) if is_plain else _read_by_trimesh(content, kind)
+        vertices = unit * vertices
     except MemoryError as error:
         reason = "claims more data than fits into memory; export it again"
         raise ModelFileError(file, reason) from error
@@ -561,6 +551,30 @@ def _triangles(
             f"must hold 4 to {MAX_FACES} triangles, got {len(faces)}; export it again, or simplify",
         )
     return vertices, faces
+
+
+def _read_by_trimesh(content: bytes, kind: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return vertices and faces as trimesh reads them."""
+    import trimesh
+
+    # non-finite values are rejected by Mesh
+    with np.errstate(all="ignore"):
+        found: Any = trimesh.load_mesh(
+            io.BytesIO(content),
+            file_type=kind,
+            process=False,
+            resolver=None,
+            skip_materials=True,
+        )
+    vertices = np.asarray(found.vertices, dtype=np.float64).reshape(-1, 3)
+    return vertices, np.asarray(found.faces, dtype=np.int64).reshape(-1, 3)
+
+
+def _binary_stl(content: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return vertices and faces of a binary STL file, without the second that trimesh loads for."""
+    row = np.dtype([("normal", "<f4", 3), ("vertices", "<f4", 9), ("attribute", "<u2")])
+    vertices = np.frombuffer(content, row, offset=84)["vertices"].reshape(-1, 3)
+    return vertices.astype(np.float64), np.arange(len(vertices)).reshape(-1, 3)
 
 
 def _unit_of_dae(content: bytes, file: Path) -> float:
@@ -638,14 +652,24 @@ def _corners(part: dict[str, Any], counts: list[int]) -> int:
 
 def _check_stl(content: bytes, file: Path) -> None:
     """Raise for a truncated binary file."""
-    if content[:5].lower() == b"solid" and b"facet" in content[:1000].lower():
+    if not _is_binary_stl(content):
         return
     if len(content) < 84:
         raise ModelFileError(
             file, f"cannot be read as STL (only {len(content)} bytes); export it again"
         )
-    wanted = 84 + 50 * int.from_bytes(content[80:84], "little")
+    wanted = _stl_bytes(content)
     if len(content) < wanted:
         raise ModelFileError(
             file, f"must have {wanted} bytes by its own count, got {len(content)}; it is truncated"
         )
+
+
+def _is_binary_stl(content: bytes) -> bool:
+    """Return whether an STL file is not text."""
+    return not (content[:5].lower() == b"solid" and b"facet" in content[:1000].lower())
+
+
+def _stl_bytes(content: bytes) -> int:
+    """Return the size of a binary STL file by its own count of triangles [bytes]."""
+    return 84 + 50 * int.from_bytes(content[80:84], "little")
