@@ -355,7 +355,12 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     },
     "Waves": {"trains": lambda m: (tb.Wave(1.0, 8.0),)},
     "WrenchSchedule": {"wrenches": lambda m: np.zeros((3, 6))},
-    "assembly_branches": {"hold": lambda m: {m.moving_joint_names[0]: 0.5}},
+    "assembly_branches": {
+        "hold": lambda m: {m.moving_joint_names[0]: 0.5},
+        "starts": lambda m: 32,
+        "patience": lambda m: 16,
+    },
+    "check_model": {"motion": lambda m: False},
     "compile": {"function": lambda m: tb.mass_matrix, "model": lambda m: m},
     "share_free_motion": {
         "plan": lambda m: tb.LoadSharing.of(tb.load("five_bar"), torque_limits=False),
