@@ -133,8 +133,11 @@ SIDE_BY_SIDE = {
 
 @pytest.mark.parametrize(
     "shape",
-    # mirrored legs differ in signs of the numbers of floating ones
-    [pytest.param(x, marks=pytest.mark.slow if x == "mirrored" else ()) for x in SHAPES],
+    # the test above has these shapes, too: signs of numbers, and more legs than lanes
+    [
+        pytest.param(x, marks=pytest.mark.slow if x in ("mirrored", "screws") else ())
+        for x in SHAPES
+    ],
 )
 def test_functions_of_like_branches_have_the_same_bits_alone_and_in_batches(shape):
     """And agree with each other: H vd + C, energies and differences of forces."""

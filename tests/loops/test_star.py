@@ -66,7 +66,7 @@ def test_star_in_water_with_external_forces_agrees_with_dense_algebra(tree):
     assert np.abs(np.subtract(constrained_motion(dry, *state).vd, found.vd)).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", ["two_pumas", "stewart"])
+@pytest.mark.parametrize("name", [pytest.param("two_pumas", marks=pytest.mark.slow), "stewart"])
 def test_star_agrees_with_augmented_in_the_zoo(name):
     model, rng = tb.load(name), np.random.default_rng(3)
     home = np.array(model.poses.get("home", model.neutral()))

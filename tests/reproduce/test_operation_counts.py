@@ -15,12 +15,12 @@ from tiburon.reproduce.operation_counts import CountRow, count_tables, crossover
 from tiburon.reproduce.published import ALGORITHMS, Cost, Polynomial, crossover
 from tiburon.spatial import roll_pitch_yaw_to_quaternion
 
-LARGEST = 8
+LARGEST = 6
 
 
 @pytest.fixture(scope="module")
 def tables():
-    """All tables up to eight joints; longer chains follow the same polynomials."""
+    """All tables up to six joints; longer chains follow the same polynomials."""
     return count_tables(LARGEST)
 
 
