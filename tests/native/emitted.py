@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -174,19 +174,28 @@ def _names(arity: int) -> list[Ref]:
 
 def compile_c(write: Writer, folder: Path, *, arity: int, fused: bool = True) -> Emitted:
     """Compile through the C compiler of the host into a shared library in `folder`."""
+    return compile_all_c({"k": (write, arity, fused)}, folder)["k"]
+
+
+def compile_all_c(
+    writers: Mapping[str, tuple[Writer, int, bool]], folder: Path
+) -> dict[str, Emitted]:
+    """Compile functions by name (with arity, and whether products are fused) into one library."""
     assert COMPILER is not None
-    t: Target = CTarget(fused=fused)
-    results = _results(write(t, *[f"a{j}" for j in range(arity)]))
-    lines = [
-        t.prelude(),
-        "void k(const double *given, double *found, int64_t blocks) {",
-        "  for (int64_t b = 0; b < blocks; ++b) {",
-        *[f"    const double a{j} = given[b * {arity} + {j}];" for j in range(arity)],
-        *t.lines,
-        *[f"    found[b * {len(results)} + {j}] = {ref};" for j, ref in enumerate(results)],
-        "  }",
-        "}",
-    ]
+    lines, counts = [CTarget().prelude()], {}
+    for name, (write, arity, fused) in writers.items():
+        t: Target = CTarget(fused=fused)
+        results = _results(write(t, *[f"a{j}" for j in range(arity)]))
+        counts[name] = len(results)
+        lines += [
+            f"void {name}(const double *given, double *found, int64_t blocks) {{",
+            "  for (int64_t b = 0; b < blocks; ++b) {",
+            *[f"    const double a{j} = given[b * {arity} + {j}];" for j in range(arity)],
+            *t.lines,
+            *[f"    found[b * {len(results)} + {j}] = {ref};" for j, ref in enumerate(results)],
+            "  }",
+            "}",
+        ]
     source, library = folder / "k.c", folder / "k.so"
     source.write_text("\n".join(lines) + "\n")
     options = [
@@ -205,6 +214,9 @@ def compile_c(write: Writer, folder: Path, *, arity: int, fused: bool = True) ->
         capture_output=True,
     )
     loaded = ctypes.CDLL(str(library))
-    address = ctypes.cast(loaded.k, ctypes.c_void_p).value
-    assert address is not None
-    return Emitted(address, loaded, arity=arity, results=len(results), lanes=1)
+    found = {}
+    for name, (_, arity, _) in writers.items():
+        address = ctypes.cast(getattr(loaded, name), ctypes.c_void_p).value
+        assert address is not None
+        found[name] = Emitted(address, loaded, arity=arity, results=counts[name], lanes=1)
+    return found

@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from tests.native.emitted import COMPILER, Emitted, Writer, compile_c, compile_llvm
+from tests.native.emitted import COMPILER, Emitted, Writer, compile_all_c, compile_llvm
 from tiburon.native import elementary
 
 INF, NAN, PI = math.inf, math.nan, math.pi
@@ -299,12 +299,27 @@ def test_elementary_functions_ignore_other_lanes(name: str) -> None:
     assert same_bits(np.roll(function(*shifted), -3, axis=1), function(*points))
 
 
+@pytest.fixture(scope="module")
+def emitted_c(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Emitted]:
+    """Return all functions with products fused and not, by name, from one C library."""
+    return compile_all_c(
+        {
+            f"tb_{name}_{fused}": (CASES[name].write, len(adversarial(name)), fused)
+            for name in CASES
+            for fused in (True, False)
+        },
+        tmp_path_factory.mktemp("c"),
+    )
+
+
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc) on this machine")
 @FUSED
 @EVERY_FUNCTION
-def test_emitted_c_gives_the_bits_of_llvm(name: str, fused: bool, tmp_path: Path) -> None:
+def test_emitted_c_gives_the_bits_of_llvm(
+    name: str, fused: bool, emitted_c: dict[str, Emitted]
+) -> None:
     points = adversarial(name)
-    function = compile_c(CASES[name].write, tmp_path, arity=len(points), fused=fused)
+    function = emitted_c[f"tb_{name}_{fused}"]
     assert same_bits(function(*points), compiled(name, 1, fused)(*points))
 
 
