@@ -222,6 +222,10 @@ class _Body:
 LONGEST_OPENED = 3000
 """Nodes of a function that becomes part of the code around its only call."""
 
+LONGEST_OPENED_ROW = 2000
+"""Nodes of a function whose calls in lanes become part of the code around them: that of batches,
+which has the same bits, contains it once for each call."""
+
 LONGEST_FUNCTION = 20000
 """Instructions of one function at most; longer ones are divided where nothing is called."""
 
@@ -229,7 +233,7 @@ LONGEST_FUNCTION = 20000
 def is_short_row(region: GraphRegion) -> bool:
     """Return whether calls in lanes become part of the code around them: short arithmetic."""
     live = region.graph.live(region.roots)
-    if len(live) > LONGEST_OPENED:
+    if len(live) > LONGEST_OPENED_ROW:
         return False
     return not any(region.graph.ops[node] == "call" for node in live)
 

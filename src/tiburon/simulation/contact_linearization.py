@@ -307,17 +307,27 @@ def _stage_functions(
     def terms(q: Scalars, v: Scalars, tau: Scalars, arrays: Any, *time: Scalar) -> Any:
         inside = around._replace(arrays=arrays, external=None)
         position, rate, force = map(JointVector, (q, v, tau))
-        return acceleration_terms(inside.at(position, rate, *time), position, rate, force)
+        return turned(acceleration_terms(inside.at(position, rate, *time), position, rate, force))
+
+    def turned(found: AccelerationTerms) -> AccelerationTerms:
+        # columns one after the other, as the chain takes them: they are copied as they are
+        n = around.model.nv
+        by_q, by_v = ([x for j in range(n) for x in part[j::n]] for part in found[2:])
+        return found._replace(by_q=by_q, by_v=by_v)
 
     @function
     def derivatives(q: Scalars, v: Scalars, tau: Scalars, arrays: Any, *time: Scalar) -> Any:
-        found = solved_derivatives(around, terms(q, v, tau, arrays, *time))
+        found = solved_derivatives(around, turned(terms(q, v, tau, arrays, *time)))
         return [list(scalars(x)) for x in found]
 
-    def at(call: Callable[..., Any], q: Scalars, v: Scalars, *time: Scalar) -> Any:
-        return call(tuple(q), tuple(v), tau, arrays, *time)
+    def terms_at(q: Scalars, v: Scalars, *time: Scalar) -> AccelerationTerms:
+        return turned(terms(tuple(q), tuple(v), tau, arrays, *time))
 
-    return partial(at, terms), partial(at, derivatives)
+    def derivatives_at(q: Scalars, v: Scalars, *time: Scalar) -> list[list[Scalar]]:
+        found: list[list[Scalar]] = derivatives(tuple(q), tuple(v), tau, arrays, *time)
+        return found
+
+    return terms_at, derivatives_at
 
 
 def step_changes(

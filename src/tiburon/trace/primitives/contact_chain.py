@@ -320,10 +320,14 @@ class _Chain:
         self.minus = m.constant(-1.0)
         self.h = m.load(given, 0)
         self.count = 3 if of.bounces else 2
-        self.across, self.row = self._lanes(self.count * n), self._lanes(n)
-        """Lengths of rows of X, and of W of all kinds."""
-        self.X = m.memory(n * self.across + self.row)
-        """X, X_s and that of the compression beside each other; then H^-1 F and H^-1 F_s."""
+        self.row = self._lanes(n)
+        """Length of rows of W of all kinds."""
+        beside = 1 if m.is_wide else self.count
+        self.parts, self.across = self.count // beside, self._lanes(beside * n)
+        """How often there are `n` rows of X, and their length: parts are beside each other in one
+        case, where vectors are longer, and one after the other in several, which fit in less."""
+        self.X = m.memory(self.parts * n * self.across + self.row)
+        """X, X_s and that of the compression; then H^-1 F and H^-1 F_s."""
         self.W, self.W_gaps, self.W_moments = (m.memory(k * c * self.row) for k in (3, 1, 2))
         """Changes with da of r, of gaps over h, and of r of the tangential moments."""
         self.W_first = m.memory(3 * c * self.row) if of.bounces else None
@@ -343,13 +347,14 @@ class _Chain:
         # derivatives of all results by da and v_f, besides impulses
         self.pulled, self.seeds = m.memory(n * width), m.memory(n * width)
         # by timed impulses, dp, r of tangential moments, gaps, and kinds of closing
-        self.to_timed, self.to_p = m.memory(3 * c * width), m.memory(3 * c * width)
+        longer = max(width, self.parts * self.across)
+        self.to_timed, self.to_p = m.memory(3 * c * width), m.memory(3 * c * longer + self.row)
         self.to_moments, self.to_gaps = m.memory(2 * c * width), m.memory(c * width)
         self.to_closing = m.memory(self.kinds * c * width)
         self.to_first = m.memory(3 * c * width) if of.bounces else None
         """By r of the compression."""
         # those of a panel: by r; by J v_f, J_n dv and J_0 dq; by da, v_f, joint forces, dv and dq
-        self.to_r, self.to_seen = m.memory(3 * c * w), m.memory(5 * c * w)
+        self.to_r, self.to_seen = self.to_timed, m.memory(5 * c * w)
         self.to_a, self.to_free, self.to_force = (m.memory(n * w) for _ in range(3))
         self.to_v, self.to_q = m.memory(n * w), m.memory(n * w)
         self.turned = None if m.is_wide else m.memory(3 * n * width)
@@ -494,42 +499,54 @@ class _Chain:
 
     def displace(self) -> None:
         """Write X, W of all kinds, and what H^-1 F makes of results."""
-        m, of, n, X = self.m, self.of, self.n, self.X
-        across, count = self.across, len(of.places)
-        self._clear(X, n * across)
+        m, of, n, X, across = self.m, self.of, self.n, self.X, self.across
+        count, each = len(of.places), self.count // self.parts
         table = m.table([(i // n) * across + i % n for i in of.places])
-        starts = (of.F, of.F + count, of.first_F)[: self.count]
-        for place in m.loop(0, count):
-            to = m.lookup(table, place)
-            for k, start in enumerate(starts):
-                m.store(X, to + k * n, m.load(self.given, place + start))
-        substitute_inward(m, of.layout, (self.given, of.factor), (X, 0), (X, 0), across)
-        for i in m.loop(0, n):
-            root = m.load(self.given, i + of.roots)
-            for j in m.loop(0, across, independent=True):
-                m.store(X, i * across + j, m.mul(root, m.load(X, i * across + j)))
-        self._pose()
-        substitute_outward(
-            m,
-            of.layout,
-            (self.given, of.factor),
-            (X, 0),
-            (X, 0),
-            across,
-            lambda i: m.load(self.given, i + of.roots),
-        )
-        self._clear(self.pulled, n * self.width)
-        after, mean = (X, across, 0), (X, across, n)
+        starts = m.table((of.F, of.F + count, of.first_F)[: self.count])
+        # what impulses do is not known yet
+        factor, seen = (self.given, of.factor), self.to_p
+        self._clear(X, self.parts * n * across)
+        for part in m.loop(0, self.parts):
+            first = part * (n * across)
+            for place in m.loop(0, count):
+                to = m.lookup(table, place) + first
+                for k in range(each):
+                    value = m.load(self.given, m.lookup(starts, part + k) + place)
+                    m.store(X, to + k * n, value)
+            substitute_inward(m, of.layout, factor, (X, first), (X, first), across)
+            for i in m.loop(0, n):
+                root = m.load(self.given, i + of.roots)
+                for j in m.loop(0, across, independent=True):
+                    place = i * across + first + j
+                    m.store(X, place, m.mul(root, m.load(X, place)))
+            for contact in self._contacts():
+                self._see_positions(contact, part, seen)
+            substitute_outward(
+                m,
+                of.layout,
+                factor,
+                (X, first),
+                (X, first),
+                across,
+                lambda i: m.load(self.given, i + of.roots),
+            )
+        self._pose(seen)
+        if not m.is_wide:
+            # what fills up the rows
+            self._clear(self.pulled, n * self.width)
+        after, mean = ((X, across, self._place(k, n)) for k in range(2))
         self._pull((self.pulled, self.minus), n, mean=mean, after=after, both=self.pulled)
 
-    def _pose(self) -> None:
+    def _place(self, part: int, rows: int) -> int:
+        """Return the place of a part of X, or of rows times X, of which there are some."""
+        return part * rows * self.across if self.parts > 1 else part * self.n
+
+    def _pose(self, seen: Memory) -> None:
         """Write W of all kinds, and the slopes of closing."""
         m = self.m
-        seen = m.memory(3 * self.across + self.row)
         over_h = m.div(self.one, self.h)
         for contact in self._contacts():
             k, row = contact.k, partial(self._row_of, contact)
-            self._see_positions(contact, seen)
             begun, normal = row("N_start"), row("J_n")
             by_gap, by_begun = self._slope(1, k), self._slope(2, k)
             bound = [
@@ -557,20 +574,23 @@ class _Chain:
         """Return one of the `ROWS` of a contact."""
         return [self.m.load(self.given, contact.place(name, i)) for i in range(contact.length)]
 
-    def _see_positions(self, contact: _Contact, seen: Memory) -> None:
-        """Write the rows of A times X, X_s and that of the compression."""
-        m, across = self.m, self.across
-        rows = self._rows_of_A(contact, range(3))
+    def _see_positions(self, contact: _Contact, part: Index, seen: Memory) -> None:
+        """Write the rows of A of a contact times X, or a part of it."""
+        m, across, rows = self.m, self.across, self._rows_of_A(contact, range(3))
+        first, to = (
+            part * (self.n * across),
+            part * (3 * self.c * across) + contact.k * (3 * across),
+        )
         for j in m.loop(0, across, independent=True):
             totals = [self.zero] * 3
             for i, column in enumerate(contact.pushes):
-                other = m.load(self.X, column * across + j)
+                other = m.load(self.X, column * across + first + j)
                 totals = [
                     m.add_product(row[i], other, total)
                     for row, total in zip(rows, totals, strict=True)
                 ]
             for axis, total in enumerate(totals):
-                m.store(seen, j + axis * across, total)
+                m.store(seen, to + axis * across + j, total)
 
     def _add_rows(
         self,
@@ -586,11 +606,14 @@ class _Chain:
 
         Rows of `seen` are named by axis and part of X.
         """
-        m, n, first = self.m, self.n, to * self.row
-        places = [axis * self.across + part * n for axis, part in (taken, other or taken)]
+        m, first = self.m, to * self.row
+        places = [
+            (contact.k * 3 + axis) * self.across + self._place(part, 3 * self.c)
+            for axis, part in (taken, other or taken)
+        ]
         for j in m.loop(0, self.row, independent=True):
-            more = self.zero if other is None else m.load(seen, j + places[1])
-            m.store(found, first + j, m.sub_product(self.one, m.load(seen, j + places[0]), more))
+            more = self.zero if other is None else m.load(seen, places[1] + j)
+            m.store(found, first + j, m.sub_product(self.one, m.load(seen, places[0] + j), more))
         for entry, column in zip(entries, contact.columns, strict=True):
             m.store(found, first + column, m.add(m.load(found, first + column), entry))
 
@@ -741,13 +764,12 @@ class _Chain:
     def pull_impulses(self) -> None:
         """Write the derivatives of results by impulses after the step, timed ones, and gaps."""
         m, n, c, width = self.m, self.n, self.c, self.width
-        for memory, number in (
-            (self.to_gaps, c),
-            (self.to_closing, self.kinds * c),
-            (self.to_timed, 3 * c),
-            (self.to_p, 3 * c),
-        ):
-            self._clear(memory, number * width)
+        self._clear(self.to_gaps, c * width)
+        self._clear(self.to_closing, self.kinds * c * width)
+        self._clear(self.to_p, 3 * c * width)
+        if not m.is_wide:
+            # what fills up the rows
+            self._clear(self.to_timed, 3 * c * width)
         # H^-1 J^T
         long = self._lanes(3 * c)
         pushed = m.memory(n * long)
