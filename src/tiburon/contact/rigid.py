@@ -331,7 +331,9 @@ def compliance_of(
         cut: Length, relative to the longest, below which a loop constraint is redundant.
         held: Velocity variables that no impulse changes.
     """
-    like = not held and any(point.carrier is not None and point.carrier.alike for point in points)
+    # of few like points among others, code for lanes would be long
+    alike = sum(point.carrier is not None and bool(point.carrier.alike) for point in points)
+    like = not held and 2 * alike > len(points)
     metric = _articulated(plan, q) if like else _factored(plan, q, held)
     roots = metric.roots
 
