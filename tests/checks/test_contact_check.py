@@ -33,13 +33,13 @@ def test_contacts_of_a_ball_on_a_slope_pass():
 )
 def test_wrong_forces_fail(monkeypatch, quantity, broken):
     """Forces that are not those that acted: momentum and weight notice."""
-    original = tb.Trajectory.get
+    original = contact_check.values_of
 
-    def get(self, name):
-        found = original(self, name)
-        return found.copy(data=broken(found.values)) if name == "contact_force" else found
+    def values_of(run, name):
+        found = original(run, name)
+        return broken(found) if name == "contact_force" else found
 
-    monkeypatch.setattr(tb.Trajectory, "get", get)
+    monkeypatch.setattr(contact_check, "values_of", values_of)
     assert findings("ball_ramp", "rest")[quantity].verdict == "failed"
 
 

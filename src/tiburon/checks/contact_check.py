@@ -12,6 +12,7 @@ from tiburon.errors import DomainError, ModelError
 from tiburon.functions.contact import contacts_among, lift_out
 from tiburon.functions.kinematics import momentum
 from tiburon.model import WORLD, Ground, Model, World
+from tiburon.results.quantities import values_of
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
 
@@ -156,7 +157,7 @@ def _momentum(
     if any(kind != "free" for kind in roots):
         return Finding(name, SKIPPED, "joints to the world exchange momentum with it")
     # between two bodies of the robot forces cancel; those of the ground act on the first
-    force = run.get("contact_force").values[1:][:, _grounded(candidates)]
+    force = values_of(run, "contact_force")[1:][:, _grounded(candidates)]
     h = np.asarray(momentum(model, run.q, run.v))[:, 3:]
     dt = np.diff(run.time)[:, None]
     weight = model.total_mass * np.array(world.gravity)
@@ -210,7 +211,7 @@ def _weight(
         yield Finding(name, FAILED, f"the run ended early: {run.outcome.message}")
         return
     later = run.time[1:] > 0.5 * REST
-    force = run.get("contact_force").values[1:][:, on_ground].sum(axis=1)
+    force = values_of(run, "contact_force")[1:][:, on_ground].sum(axis=1)
     weight = model.total_mass * np.array(world.gravity)
     h = np.asarray(momentum(model, run.q, run.v))[:, 3:]
     span = float(run.time[-1]) - 0.5 * REST

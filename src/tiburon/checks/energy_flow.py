@@ -18,7 +18,7 @@ from tiburon.functions.kinematics import (
 from tiburon.functions.parameters import CaseRows
 from tiburon.model import Model, Water, World
 from tiburon.record import named_line
-from tiburon.results.quantities import States
+from tiburon.results.quantities import States, values_of
 from tiburon.results.trajectory import Trajectory
 
 
@@ -80,7 +80,7 @@ def energy_flow(run: Trajectory) -> EnergyFlow:
     energy = np.asarray(kinetic_energy(model, q, v, fluid=water)) + np.asarray(
         potential_energy(model, q, world=still)
     )
-    power = np.sum(np.asarray(run.get("joint_force").values) * v, axis=-1)
+    power = np.sum(values_of(run, "joint_force") * v, axis=-1)
     states = States(model, world, run.system, time, q, run.v, run.x, run.u, run.z, CaseRows())
     assert run.system is not None
     for frame, wrench in run.system.wrenches(states).items():

@@ -48,6 +48,7 @@ from tiburon.model.closure import joints_of, places_of
 from tiburon.model.closure_kinds import ConstraintFunction
 from tiburon.model.model_warnings import model_warnings
 from tiburon.record import record
+from tiburon.results.quantities import values_of
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.modes import modes
 from tiburon.simulation.simulate import simulate
@@ -574,7 +575,7 @@ def _losses(run: Trajectory, flow: EnergyFlow) -> Iterator[Finding]:
     dt = float(run.time[1] - run.time[0])
     for output in system.output_names:
         if output.endswith(".loss"):
-            power = np.asarray(run.get(output).values)
+            power = values_of(run, output)
             largest = max(most, dt * float(np.abs(power).max()), float(np.finfo(np.float64).tiny))
             supplied[output.removesuffix(".loss")] = -dt * float(power.min()) / largest
     if supplied:

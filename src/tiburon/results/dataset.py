@@ -9,20 +9,15 @@ import xarray
 from xarray.backends import BackendArray
 from xarray.core.indexing import IndexingSupport, LazilyIndexedArray, explicit_indexing_adapter
 
-from tiburon.arrays import Array
-from tiburon.errors import RunFileError, UnknownNameError
-from tiburon.functions.parameters import CaseRows
+from tiburon.errors import RunFileError
 from tiburon.results.encoding import is_data, to_text
 from tiburon.results.header import Column
 from tiburon.results.quantities import (
     ENERGIES,
-    QUANTITIES,
     Quantity,
-    States,
-    contact_names,
-    output_quantity,
-    parameter_tables,
-    without_contact,
+    computed_values,
+    labels_of,
+    quantity_of,
 )
 from tiburon.written_file import replacing
 
@@ -31,9 +26,6 @@ if TYPE_CHECKING:
 
     from tiburon.results.store import RunStore
     from tiburon.results.trajectory import Trajectory
-
-BLOCK_BYTES = 64_000_000
-"""Recorded states that are read at a time to compute derived quantities [bytes]."""
 
 
 class StoredColumn(BackendArray):
@@ -103,11 +95,7 @@ def variable_of(run: "Trajectory", name: str) -> xarray.DataArray:
     if column is not None:
         found: xarray.DataArray = run.data[column.name]
         return found
-    if name in QUANTITIES:
-        return _computed(run, name, QUANTITIES[name])
-    if run.system is not None and name in run.system.output_names:
-        return _computed(run, name, output_quantity(name))
-    raise UnknownNameError("quantity", name, run.names, listing="run.names")
+    return _computed(run, name, quantity_of(run, name))
 
 
 def _coordinates(run: "Trajectory") -> dict[str, Any]:
@@ -120,19 +108,12 @@ def _coordinates(run: "Trajectory") -> dict[str, Any]:
 
 def _computed(run: "Trajectory", name: str, quantity: Quantity) -> xarray.DataArray:
     """Return a derived quantity."""
-    contacts = _contacts(run, name) if quantity.of_contacts else ()
-    names = quantity.coordinates(run.model, contacts)
+    names = labels_of(run, name, quantity)
     units = quantity.unit_of_each(run.model)
     # gives the same attributes as a recorded column
     column = Column(name, name, (), units, quantity.dimensions[-1] if names else "", quantity.title)
-    shape = tuple(len(labels) for labels in names.values())
-    values = np.full((len(run), *run.batch, *shape), np.nan)
-    step = max(1, BLOCK_BYTES // run.header.row_bytes)
-    for start in range(0, len(run), step):
-        stop = min(start + step, len(run))
-        _compute_rows(run, quantity, start, stop, values[start:stop])
     found = xarray.DataArray(
-        values,
+        computed_values(run, quantity, names),
         dims=("time", *run.header.case_dimensions, *quantity.dimensions),
         coords={
             **_coordinates(run),
@@ -148,50 +129,6 @@ def _computed(run: "Trajectory", name: str, quantity: Quantity) -> xarray.DataAr
     if not isinstance(units, str):
         found = found.assign_coords({f"{name}_unit": (column.dimension, np.array(units))})
     return found
-
-
-def _contacts(run: "Trajectory", name: str) -> tuple[str, ...]:
-    """Return the names of the contact points of a run.
-
-    Raises:
-        ModelError: If it has no contact.
-    """
-    candidates = () if run.system is None else run.system.candidates
-    if not candidates:
-        raise without_contact(f"run of {run.model.name!r}: {name!r}")
-    return contact_names(candidates)
-
-
-def _compute_rows(
-    run: "Trajectory", quantity: Quantity, start: int, stop: int, values: Array
-) -> None:
-    """Compute a quantity for some rows; those of ended cases, whose states are NaN, stay NaN."""
-    rows = {key: _rows(run, key, start, stop) for key in ("q", "v", "x", "u", "z")}
-    valid = np.isfinite(rows["q"]).all(axis=-1) & np.isfinite(rows["v"]).all(axis=-1)
-    if not valid.any():
-        return
-    time = run.rows.read("time", start, stop)
-    time = np.broadcast_to(time.reshape(-1, *[1] * len(run.batch)), valid.shape)
-    own = {
-        name: np.ascontiguousarray(np.broadcast_to(table, (*valid.shape, table.shape[-1]))[valid])
-        for name, table in parameter_tables(run).items()
-    }
-    system = run.system
-    states = States(
-        run.model if system is None else system.model,
-        run.world if system is None else system.world,
-        system,
-        np.ascontiguousarray(time[valid]),
-        **{key: np.ascontiguousarray(array[valid]) for key, array in rows.items()},
-        parameters=CaseRows(own),
-    )
-    values[valid] = quantity.compute(states)
-
-
-def _rows(run: "Trajectory", key: str, start: int, stop: int) -> Array:
-    if run.header.column(key) is None:
-        return np.empty((stop - start, *run.batch, 0))
-    return run.rows.read(key, start, stop)
 
 
 def table_of(run: "Trajectory") -> "pandas.DataFrame":

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from tiburon.contact.candidates import Candidate
     from tiburon.results.trajectory import Trajectory
 
+BLOCK_BYTES = 64_000_000
+"""Recorded states that are read at a time to compute derived quantities [bytes]."""
+
 AXES = ("x", "y", "z")
 MODES = ("separated", "slipping", "sticking")
 """Contact modes, in the order of their values in `contact_mode`."""
@@ -505,3 +508,92 @@ QUANTITIES: dict[str, Quantity] = {
 
 ENERGIES = ("kinetic_energy", "potential_energy", "total_energy")
 """Quantities that "energy" stands for."""
+
+
+def values_of(run: "Trajectory", name: str) -> Array:
+    """Return the numbers of a quantity by name; `Trajectory.get` names their dimensions, too."""
+    column = run.header.column(name)
+    if column is not None:
+        return run.array(column.key)
+    quantity = quantity_of(run, name)
+    return computed_values(run, quantity, labels_of(run, name, quantity))
+
+
+def quantity_of(run: "Trajectory", name: str) -> Quantity:
+    """Return a derived quantity of a run, or an output of its elements.
+
+    Raises:
+        UnknownNameError: If there is no such quantity.
+    """
+    if name in QUANTITIES:
+        return QUANTITIES[name]
+    if run.system is not None and name in run.system.output_names:
+        return output_quantity(name)
+    raise UnknownNameError("quantity", name, run.names, listing="run.names")
+
+
+def labels_of(run: "Trajectory", name: str, quantity: Quantity) -> dict[str, tuple[str, ...]]:
+    """Return the labels along each dimension of a derived quantity.
+
+    Raises:
+        ModelError: If it is one of contacts, and the run has none.
+    """
+    contacts = _contacts(run, name) if quantity.of_contacts else ()
+    return quantity.coordinates(run.model, contacts)
+
+
+def computed_values(
+    run: "Trajectory", quantity: Quantity, labels: Mapping[str, Sequence[str]]
+) -> Array:
+    """Return the numbers of a derived quantity, with its labels; NaN after the end of a case."""
+    shape = tuple(len(some) for some in labels.values())
+    values = np.full((len(run), *run.batch, *shape), np.nan)
+    step = max(1, BLOCK_BYTES // run.header.row_bytes)
+    for start in range(0, len(run), step):
+        stop = min(start + step, len(run))
+        _compute_rows(run, quantity, start, stop, values[start:stop])
+    return values
+
+
+def _contacts(run: "Trajectory", name: str) -> tuple[str, ...]:
+    """Return the names of the contact points of a run.
+
+    Raises:
+        ModelError: If it has no contact.
+    """
+    candidates = () if run.system is None else run.system.candidates
+    if not candidates:
+        raise without_contact(f"run of {run.model.name!r}: {name!r}")
+    return contact_names(candidates)
+
+
+def _compute_rows(
+    run: "Trajectory", quantity: Quantity, start: int, stop: int, values: Array
+) -> None:
+    """Compute a quantity for some rows; those of ended cases, whose states are NaN, stay NaN."""
+    rows = {key: _rows(run, key, start, stop) for key in ("q", "v", "x", "u", "z")}
+    valid = np.isfinite(rows["q"]).all(axis=-1) & np.isfinite(rows["v"]).all(axis=-1)
+    if not valid.any():
+        return
+    time = run.rows.read("time", start, stop)
+    time = np.broadcast_to(time.reshape(-1, *[1] * len(run.batch)), valid.shape)
+    own = {
+        name: np.ascontiguousarray(np.broadcast_to(table, (*valid.shape, table.shape[-1]))[valid])
+        for name, table in parameter_tables(run).items()
+    }
+    system = run.system
+    states = States(
+        run.model if system is None else system.model,
+        run.world if system is None else system.world,
+        system,
+        np.ascontiguousarray(time[valid]),
+        **{key: np.ascontiguousarray(array[valid]) for key, array in rows.items()},
+        parameters=CaseRows(own),
+    )
+    values[valid] = quantity.compute(states)
+
+
+def _rows(run: "Trajectory", key: str, start: int, stop: int) -> Array:
+    if run.header.column(key) is None:
+        return np.empty((stop - start, *run.batch, 0))
+    return run.rows.read(key, start, stop)
