@@ -643,15 +643,27 @@ def test_surfaces_by_name_are_those_of_another_ground():
         tb.linearize(*args, dt=1e-3, world=floor(0.4), parameters={"ground.dissipation": 0.1})
 
 
+def link(name, parent, kind, axis, at, mass):
+    """Return a body on a joint of some kind."""
+    pose = tb.Pose(translation=at)
+    joint = kind(name, axis, pose=pose) if axis else kind(name, pose=pose)
+    inertia = tb.Inertia(mass, (0.01, 0.02, -0.1), (0.011 * mass, 0.012 * mass, 0.006 * mass))
+    return tb.Body(name, parent, joint=joint, inertia=inertia)
+
+
+def spider():
+    """Return three like legs with ball joints on a slider, with 13 velocities."""
+    bodies = [link("slider", "world", tb.Prismatic, (0, 0, 1), (0.0, 0.0, 0.0), 6.0)]
+    for k, angle in enumerate((0.3, 2.4, 4.5)):
+        at = (0.2 * np.cos(angle), 0.2 * np.sin(angle), 0.0)
+        bodies.append(link(f"hip {k}", "slider", tb.Spherical, None, at, 1.1))
+        bodies.append(link(f"knee {k}", f"hip {k}", tb.Revolute, (0, 1, 0), (0.0, 0.0, -0.25), 0.5))
+    points = [tb.ContactPoint(f"foot {k}", f"knee {k}", (0.02, 0.0, -0.2)) for k in range(3)]
+    return tb.Model("spider", bodies, contacts=points)
+
+
 def crawler():
     """Return a trunk on two unlike legs, one with a ball joint, with 13 velocities."""
-
-    def link(name, parent, kind, axis, at, mass):
-        pose = tb.Pose(translation=at)
-        joint = kind(name, axis, pose=pose) if axis else kind(name, pose=pose)
-        inertia = tb.Inertia(mass, (0.01, 0.02, -0.1), (0.011 * mass, 0.012 * mass, 0.006 * mass))
-        return tb.Body(name, parent, joint=joint, inertia=inertia)
-
     trunk = tb.Inertia(6.0, (0.01, 0.02, 0.03), (0.08, 0.11, 0.09))
     bodies = [
         tb.Body("trunk", joint=tb.Free("trunk"), inertia=trunk),
@@ -669,18 +681,21 @@ def crawler():
     return tb.Model("crawler", bodies, contacts=points)
 
 
-def crawling(restitution):
-    """Return a crawler with its world, and states in which some of its points touch."""
-    model, rng, count = crawler(), np.random.default_rng(4), 8
+def crawling(restitution, model=None, height=(6, 5)):
+    """Return a crawler with its world, and states in which some of its points touch.
+
+    Another model has its height at some places of position and velocity.
+    """
+    model, rng, count = model or crawler(), np.random.default_rng(4), 8
     ground = tb.Ground(static_friction=0.3, kinetic_friction=0.2, restitution=restitution)
     world = tb.World(ground=ground)
     steps = 0.2 * rng.standard_normal((count, model.nv))
     q = np.asarray(model.integrate(np.broadcast_to(model.neutral(), (count, model.nq)), steps))
-    q[:, 6] -= np.asarray(tb.contacts(model, q, world=world).gap).min(axis=1)
+    q[:, height[0]] -= np.asarray(tb.contacts(model, q, world=world).gap).min(axis=1)
     v = np.linspace(0.0, 1.5, count)[:, None] * rng.standard_normal((count, model.nv))
     # points land within the step: at its start, derivatives are one-sided
-    q[1:, 6] += 2e-4
-    v[1:, 5] -= 1.0
+    q[1:, height[0]] += 2e-4
+    v[1:, height[1]] -= 1.0
     return model, world, q, v, rng.standard_normal(model.nv)
 
 
@@ -699,9 +714,11 @@ def test_results_in_panels_give_the_bits_of_all_at_once():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("restitution", [0.0, 0.5])
-def test_unlike_branches_agree_with_forward_mode(restitution):
-    """A tree whose matrices have blocks of several kinds: a step differentiated as a whole."""
-    model, world, q, v, tau = crawling(restitution)
+@pytest.mark.parametrize("legs", ["unlike", "like"])
+def test_branches_agree_with_forward_mode(legs, restitution):
+    """Trees whose matrices have blocks of several kinds: a step differentiated as a whole."""
+    robot = (None,) if legs == "unlike" else (spider(), (0, 0))
+    model, world, q, v, tau = crawling(restitution, *robot)
     element = replace(RigidContact.of(model, world), tolerance=1e-12)
     system = System(model, world, [element], steps=True)
     kernel, z = step_derivative_kernel(system), system.z0[: 4 * len(model.contacts)]
