@@ -327,7 +327,7 @@ class _Chain:
         """How often there are `n` rows of X, and their length: parts are beside each other in one
         case, where vectors are longer, and one after the other in several, which fit in less."""
         self.X = m.memory(self.parts * n * self.across + self.row)
-        """X, X_s and that of the compression; then H^-1 F and H^-1 F_s."""
+        """D^1/2 X, that of s and of the compression; then H^-1 F and H^-1 F_s."""
         self.W, self.W_gaps, self.W_moments = (m.memory(k * c * self.row) for k in (3, 1, 2))
         """Changes with da of r, of gaps over h, and of r of the tangential moments."""
         self.W_first = m.memory(3 * c * self.row) if of.bounces else None
@@ -514,28 +514,20 @@ class _Chain:
                     value = m.load(self.given, m.lookup(starts, part + k) + place)
                     m.store(X, to + k * n, value)
             substitute_inward(m, of.layout, factor, (X, first), (X, first), across)
-            for i in m.loop(0, n):
-                root = m.load(self.given, i + of.roots)
-                for j in m.loop(0, across, independent=True):
-                    place = i * across + first + j
-                    m.store(X, place, m.mul(root, m.load(X, place)))
             for contact in self._contacts():
                 self._see_positions(contact, part, seen)
-            substitute_outward(
-                m,
-                of.layout,
-                factor,
-                (X, first),
-                (X, first),
-                across,
-                lambda i: m.load(self.given, i + of.roots),
-            )
+            substitute_outward(m, of.layout, factor, (X, first), (X, first), across, self._over_D)
         self._pose(seen)
         if not m.is_wide:
             # what fills up the rows
             self._clear(self.pulled, n * self.width)
         after, mean = ((X, across, self._place(k, n)) for k in range(2))
         self._pull((self.pulled, self.minus), n, mean=mean, after=after, both=self.pulled)
+
+    def _over_D(self, i: Index) -> Number:
+        """Return an element of D^-1."""
+        root = self.m.load(self.given, i + self.of.roots)
+        return self.m.mul(root, root)
 
     def _place(self, part: int, rows: int) -> int:
         """Return the place of a part of X, or of rows times X, of which there are some."""
@@ -576,7 +568,12 @@ class _Chain:
 
     def _see_positions(self, contact: _Contact, part: Index, seen: Memory) -> None:
         """Write the rows of A of a contact times X, or a part of it."""
-        m, across, rows = self.m, self.across, self._rows_of_A(contact, range(3))
+        m, across = self.m, self.across
+        roots = [m.load(self.given, column + self.of.roots) for column in contact.pushes]
+        rows = [
+            [m.mul(root, entry) for root, entry in zip(roots, row, strict=True)]
+            for row in self._rows_of_A(contact, range(3))
+        ]
         first, to = (
             part * (self.n * across),
             part * (3 * self.c * across) + contact.k * (3 * across),
