@@ -66,21 +66,6 @@ from tiburon.spatial.vec3 import (
 )
 from tiburon.trace.derivative import values_and_tangents
 
-__all__ = [
-    "MODES",
-    "ContactAccelerations",
-    "ContactForces",
-    "Tolerances",
-    "checked_problem",
-    "completed",
-    "contact_accelerations",
-    "contact_modes",
-    "free_acceleration",
-    "is_solution",
-    "smallest_eigenvalue",
-    "tolerances_for",
-]
-
 Array = NDArray[np.float64]
 
 MODES = ("separated", "breaking", "remaining", "inactive")

@@ -32,8 +32,6 @@ from tiburon.trace.primitives.farthest_rows import MAX_POINTS
 if TYPE_CHECKING:
     from tiburon.contact.candidates import Candidate
 
-__all__ = ["Solid", "fill_located", "locate", "require_coal", "scaled_triangles", "solid_of"]
-
 Array = NDArray[np.float64]
 T = TypeVar("T")
 

@@ -27,18 +27,6 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.contact.pivoting import solve_pivoting
 
-__all__ = [
-    "BREAKING",
-    "MOST_PATTERNS",
-    "SLIDING",
-    "STICKING",
-    "ContactProblem",
-    "ModeSolution",
-    "Solutions",
-    "centered_forces",
-    "solve_modes",
-]
-
 Array = NDArray[np.float64]
 
 BREAKING, STICKING, SLIDING = 0, 1, 2

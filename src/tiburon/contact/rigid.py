@@ -72,20 +72,6 @@ from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import function, where_needed
 from tiburon.trace.regions.lanes import lanes
 
-__all__ = [
-    "Closing",
-    "Compliance",
-    "ContactProblem",
-    "Impulses",
-    "PointState",
-    "RigidStep",
-    "closing_of",
-    "compliance_of",
-    "contact_problem",
-    "rigid_step",
-    "solve_impulses",
-]
-
 Scalars = tuple[Scalar, ...]
 
 TOLERANCE = 1e-8
@@ -102,7 +88,7 @@ else: the instant of closing would be arbitrary, and with it how far friction mo
 REST_GAP = 1e-8
 """See `REST_SPEED` [m]."""
 
-DOUBTFUL = 1e-6
+CHECKED_RESIDUAL = 1e-6
 """Residual of the impulses above which a step looks at the speeds that they leave."""
 
 MOST_SWEEPS = 2000
@@ -802,7 +788,7 @@ def rigid_step(
         sweeps,
         worst,
         where_needed(
-            residual > np.maximum(tolerance, DOUBTFUL),
+            residual > np.maximum(tolerance, CHECKED_RESIDUAL),
             lambda: _pressed(points, problem, v_after),
             Pressed(0.0, 0.0, 0.0),
         ),

@@ -44,8 +44,6 @@ from tiburon.trace.regions.lanes import lanes
 from tiburon.trace.structure import flatten, rebuild
 from tiburon.trace.value import Value
 
-__all__ = ["RowChanges", "folded", "row_changes"]
-
 Scalars = tuple[Scalar, ...]
 
 SIGNS = (-1.0, 1.0)

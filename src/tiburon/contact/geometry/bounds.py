@@ -13,13 +13,6 @@ from tiburon.contact.geometry.vectors import clamp, maximum, minimum, root
 from tiburon.spatial.vec3 import Scalar, Vec3, dot
 from tiburon.trace.value import where
 
-__all__ = [
-    "Approach",
-    "bounding_radius",
-    "earliest_contact",
-    "inscribed_radius",
-]
-
 
 class Approach(NamedTuple):
     """When two bounding volumes that move at constant velocity come within contact."""

@@ -41,8 +41,6 @@ from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, add, cross, dot, negate, sc
 from tiburon.trace.regions import function, where_needed
 from tiburon.trace.value import where
 
-__all__ = ["box_box", "box_separation", "facing_face"]
-
 PARALLEL_SINE_SQUARED = 1e-8
 """Squared sine between edges below which their cross product is not an axis of its own."""
 

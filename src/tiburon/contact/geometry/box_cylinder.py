@@ -8,8 +8,6 @@ from tiburon.contact.geometry.sphere_cylinder import point_cylinder
 from tiburon.contact.geometry.support import box_parts, cylinder_parts, support_contact
 from tiburon.spatial.vec3 import add, negate, scale
 
-__all__ = ["box_cylinder"]
-
 
 def box_cylinder(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     """Return the contact at the closest points, and those of corners and rims.

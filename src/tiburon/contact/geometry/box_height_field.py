@@ -24,7 +24,7 @@ from tiburon.contact.geometry.smooth_height_field import (
 )
 from tiburon.contact.geometry.sphere_box import point_box
 from tiburon.contact.geometry.terrain_features import (
-    NOTHING,
+    ABSENT_CONTACT,
     falls_off,
     nearest_contacts,
     ridge_contacts,
@@ -54,8 +54,6 @@ from tiburon.spatial.vec3 import (
 )
 from tiburon.trace.regions import fixed_loop, function, where_needed, while_loop
 from tiburon.trace.value import unary, where
-
-__all__ = ["box_height_field", "box_smooth_height_field"]
 
 MIN_CROSSING_SINE = 1e-6
 """Sine of the angle above which edges cross."""
@@ -450,7 +448,7 @@ def _edge_contacts(box: Placed, field: Placed, samples: int) -> list[ContactGeom
 
     none = _Sample(NO_CONTACT, 0.0, 0.0)
     best = fixed_loop(12, visit, (none,) * EDGE_MINIMA)
-    nothing = NOTHING._replace(point=box.position)
+    nothing = ABSENT_CONTACT._replace(point=box.position)
     return [
         where_needed(sample.height < NO_CONTACT, partial(refined, sample), nothing)
         for sample in best

@@ -11,8 +11,6 @@ from tiburon.contact.geometry.contact_geometry import (
 )
 from tiburon.spatial.vec3 import Vec3
 
-__all__ = ["box_corners", "box_plane"]
-
 
 def box_corners(box: Placed) -> tuple[Vec3, ...]:
     """Return the eight corners in world axes [m], from (-, -, -) to (+, +, +), z fastest."""

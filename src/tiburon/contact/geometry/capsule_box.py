@@ -46,8 +46,6 @@ from tiburon.spatial.vec3 import (
 )
 from tiburon.trace.value import where
 
-__all__ = ["capsule_box"]
-
 LEVEL_SLOPE = 1e-13
 """Slope of half the squared distance along the axis that counts as level [m]."""
 

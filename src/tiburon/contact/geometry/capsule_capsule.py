@@ -29,8 +29,6 @@ from tiburon.contact.geometry.vectors import (
 from tiburon.spatial.vec3 import Scalar, Vec3, add, cross, dot, scale, subtract
 from tiburon.trace.value import where
 
-__all__ = ["capsule_capsule", "crossing"]
-
 PARALLEL_SINE_SQUARED = 1e-14
 """Squared sine between axes below which they have no crossing: its place along them would be lost
 in rounding, and it is at most 1e-7 of their lengths closer than the ends."""

@@ -8,8 +8,6 @@ from tiburon.contact.geometry.sphere_cylinder import point_cylinder
 from tiburon.contact.geometry.support import capsule_parts, cylinder_parts, support_contact
 from tiburon.spatial.vec3 import negate
 
-__all__ = ["capsule_cylinder"]
-
 
 def capsule_cylinder(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     """Return the contact at the closest points, and those of both ends of both bodies.

@@ -15,8 +15,6 @@ from tiburon.contact.geometry.sphere_capsule import point_capsule
 from tiburon.contact.geometry.terrain_features import ridge_contacts, segment
 from tiburon.trace.regions import function
 
-__all__ = ["capsule_height_field", "capsule_smooth_height_field"]
-
 
 def capsule_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR

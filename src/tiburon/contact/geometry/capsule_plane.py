@@ -3,8 +3,6 @@
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, axis, face_contact
 from tiburon.spatial.vec3 import Vec3, add, scale, subtract
 
-__all__ = ["capsule_ends", "capsule_plane"]
-
 
 def capsule_ends(capsule: Placed) -> tuple[Vec3, Vec3]:
     """Return the centers of the hemispheres at -z and +z in world axes [m]."""

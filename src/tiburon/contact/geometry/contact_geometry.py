@@ -35,20 +35,6 @@ from tiburon.spatial.vec3 import (
 )
 from tiburon.trace.value import where
 
-__all__ = [
-    "NO_CONTACT",
-    "ZERO33",
-    "ContactGeometry",
-    "Placed",
-    "axis",
-    "exchanged",
-    "face_contact",
-    "normal_rate",
-    "rounded_contact",
-    "tangent_projector",
-    "to_world",
-]
-
 NO_CONTACT = 1e9
 """Gap of candidates that do not exist at a pose [m]."""
 

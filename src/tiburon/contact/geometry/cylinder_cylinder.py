@@ -6,8 +6,6 @@ from tiburon.contact.geometry.sphere_cylinder import point_cylinder
 from tiburon.contact.geometry.support import cylinder_parts, support_contact
 from tiburon.spatial.vec3 import negate
 
-__all__ = ["cylinder_cylinder"]
-
 
 def cylinder_cylinder(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     """Return the contact at the closest points, and three of points of each body's rims.

@@ -52,8 +52,6 @@ from tiburon.spatial.vec3 import (
 from tiburon.trace.regions import function, while_loop
 from tiburon.trace.value import where
 
-__all__ = ["cylinder_height_field", "cylinder_smooth_height_field"]
-
 MIN_CROSSING_SINE = 1e-6
 """Sine of the angle above which edges cross, and by which a normal may be beyond those of faces."""
 

@@ -12,8 +12,6 @@ from tiburon.contact.geometry.contact_geometry import (
 from tiburon.contact.geometry.vectors import sign, unit
 from tiburon.spatial.vec3 import Vec3, add, dot, negate, scale
 
-__all__ = ["cylinder_plane", "rim_points"]
-
 _BASE = ((1.0, 0.0), (-0.5, 0.5 * sqrt(3.0)), (-0.5, -0.5 * sqrt(3.0)))
 """Directions of three equally spaced points of a rim."""
 

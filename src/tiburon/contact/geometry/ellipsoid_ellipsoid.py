@@ -3,8 +3,6 @@
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
 from tiburon.contact.geometry.support import ellipsoid_parts, support_contact
 
-__all__ = ["ellipsoid_ellipsoid"]
-
 
 def ellipsoid_ellipsoid(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     """Return the contact at the closest points."""

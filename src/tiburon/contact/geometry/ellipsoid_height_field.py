@@ -11,7 +11,7 @@ from tiburon.contact.geometry.smooth_height_field import smooth_support_contacts
 from tiburon.contact.geometry.sphere_ellipsoid import sphere_ellipsoid
 from tiburon.contact.geometry.support import ellipsoid_parts, support_point
 from tiburon.contact.geometry.terrain_features import (
-    NOTHING,
+    ABSENT_CONTACT,
     face_contacts,
     ridge_contacts,
     segment,
@@ -24,8 +24,6 @@ from tiburon.spatial.vec3 import (
     add,
     transpose_vector,
 )
-
-__all__ = ["ellipsoid_height_field", "ellipsoid_smooth_height_field"]
 
 
 def _deepest(ellipsoid: Placed, down: Vec3) -> Vec3:
@@ -60,7 +58,7 @@ def ellipsoid_height_field(
         lambda point: sphere_ellipsoid(Placed(IDENTITY3, point, (0.0,)), first),
         lambda start, edge, outward, _: (
             capsule_ellipsoid(segment(start, edge), first)[0],
-            NOTHING,
+            ABSENT_CONTACT,
         ),
         largest,
     )

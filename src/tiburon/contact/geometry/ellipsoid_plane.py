@@ -10,8 +10,6 @@ from tiburon.contact.geometry.contact_geometry import (
 from tiburon.contact.geometry.vectors import unit
 from tiburon.spatial.vec3 import negate, transpose_vector
 
-__all__ = ["ellipsoid_plane"]
-
 
 def ellipsoid_plane(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     """Return the contact at the ellipsoid's deepest point, E^2 m / |E m| in its axes.

@@ -54,17 +54,6 @@ from tiburon.trace.primitives.table_rows import HANDLE
 from tiburon.trace.regions import fixed_loop
 from tiburon.trace.value import unary, where
 
-__all__ = [
-    "NEAR",
-    "Reach",
-    "field_size",
-    "is_over_grid",
-    "placed_field",
-    "reach_of",
-    "terrain_contacts",
-    "terrain_height",
-]
-
 MARGIN = 1e-12
 """Fraction of a cell by which a foot may be beyond a triangle: rounding must not open a hole
 between a triangle and its edges."""

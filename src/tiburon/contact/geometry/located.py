@@ -8,8 +8,6 @@ from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometr
 from tiburon.spatial.vec3 import Scalar, Vec3, add, dot, matrix_vector, scale, subtract
 from tiburon.trace.value import where
 
-__all__ = ["ABSENT_CONTACTS", "LOCATED", "POINTS", "located_contacts"]
-
 LOCATED = "located"
 """Kind of both shapes of such a pair."""
 

@@ -66,8 +66,6 @@ from tiburon.model.body import (
 from tiburon.spatial.vec3 import Scalar, Vec3, negate
 from tiburon.trace.regions import function
 
-__all__ = ["KINDS", "PAIRS", "Pair", "PairFunction", "pair", "shape_kind", "shape_size"]
-
 PairFunction = Callable[..., tuple[ContactGeometry, ...]]
 """Geometry of all candidate contacts of two placed shapes; pairs with a height field also take the
 `Reach` of their search."""

@@ -39,8 +39,6 @@ from tiburon.spatial.vec3 import (
 from tiburon.trace.regions import fixed_loop, function, where_needed, while_loop
 from tiburon.trace.value import unary, where
 
-__all__ = ["resting_contacts", "rim_contact", "rim_minima"]
-
 MAX_ITERATIONS = 30
 """Most iterations; some 4 where the bodies are near each other."""
 

@@ -37,17 +37,6 @@ from tiburon.trace.primitives.grid_patch import read_patch
 from tiburon.trace.regions import fixed_loop, function, where_needed, while_loop
 from tiburon.trace.value import unary, where
 
-__all__ = [
-    "Nearest",
-    "hill_contacts",
-    "nearest_mantle",
-    "smooth_clearance",
-    "smooth_height",
-    "smooth_support_contacts",
-    "smooth_terrain_contact",
-    "smooth_terrain_height",
-]
-
 MAX_ITERATIONS = 30
 """Most iterations; terrain whose curvature radii exceed the distance needs about 5."""
 

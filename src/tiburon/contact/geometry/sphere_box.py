@@ -29,8 +29,6 @@ from tiburon.spatial.vec3 import (
 )
 from tiburon.trace.value import where
 
-__all__ = ["point_box", "sphere_box"]
-
 
 def point_box(point: Vec3, radius: Scalar, box: Placed) -> ContactGeometry:
     """Return the contact of a sphere around a point with a box.

@@ -10,8 +10,6 @@ from tiburon.contact.geometry.vectors import clamp, outer, perpendicular, scale_
 from tiburon.spatial.vec3 import Scalar, Vec3, add, dot, scale, subtract
 from tiburon.trace.value import where
 
-__all__ = ["point_capsule", "sphere_capsule"]
-
 
 def point_capsule(point: Vec3, radius: Scalar, capsule: Placed) -> ContactGeometry:
     """Return the contact of a sphere around a point with a capsule.

@@ -21,8 +21,6 @@ from tiburon.spatial.vec3 import (
 )
 from tiburon.trace.value import unary, where
 
-__all__ = ["point_cylinder", "sphere_cylinder"]
-
 
 def point_cylinder(point: Vec3, radius: Scalar, cylinder: Placed) -> ContactGeometry:
     """Return the contact of a sphere around a point with a cylinder.

@@ -10,13 +10,6 @@ from tiburon.contact.geometry.smooth_height_field import smooth_support_contacts
 from tiburon.contact.geometry.vectors import scale_matrix
 from tiburon.spatial.vec3 import Mat3, Vec3, add, scale
 
-__all__ = [
-    "foot_height_field",
-    "foot_smooth_height_field",
-    "sphere_height_field",
-    "sphere_smooth_height_field",
-]
-
 
 def sphere_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR

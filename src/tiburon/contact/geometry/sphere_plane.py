@@ -2,8 +2,6 @@
 
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, axis, face_contact
 
-__all__ = ["sphere_plane"]
-
 
 def sphere_plane(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     """Return the contact at the sphere's deepest point."""

@@ -3,8 +3,6 @@
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed, rounded_contact
 from tiburon.spatial.vec3 import subtract
 
-__all__ = ["sphere_sphere"]
-
 
 def sphere_sphere(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     """Return the contact on the line of centers; normal +z where the centers coincide."""

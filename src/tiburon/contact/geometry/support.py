@@ -54,17 +54,6 @@ from tiburon.spatial.vec3 import (
 from tiburon.trace.regions import while_loop
 from tiburon.trace.value import where
 
-__all__ = [
-    "Parts",
-    "box_parts",
-    "capsule_parts",
-    "cylinder_parts",
-    "ellipsoid_parts",
-    "sphere_parts",
-    "support_contact",
-    "support_point",
-]
-
 Parts = tuple[tuple[Vec3, ...], ...]
 """Parts of a Minkowski sum: the rows of B of each, world axes [m]."""
 

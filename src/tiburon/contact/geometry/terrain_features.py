@@ -40,15 +40,6 @@ from tiburon.trace.primitives.grid_patch import read_patch
 from tiburon.trace.regions import fixed_loop, function, where_needed
 from tiburon.trace.value import unary, where
 
-__all__ = [
-    "NOTHING",
-    "face_contacts",
-    "falls_off",
-    "nearest_contacts",
-    "ridge_contacts",
-    "segment",
-]
-
 PointContacts = Callable[[Vec3], tuple[ContactGeometry, ...]]
 """Contacts of a point of the terrain with the shape, from the point to the shape: the nearest, and
 for a point inside a shape with several faces those with the others."""
@@ -71,7 +62,7 @@ between triangles, nor count a place twice."""
 MIN_FALL = 1e-3
 """Sine by which a triangle must fall off beside an edge or vertex that touches by itself."""
 
-NOTHING = ContactGeometry(NO_CONTACT, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+ABSENT_CONTACT = ContactGeometry(NO_CONTACT, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 """A contact that does not exist."""
 
 
@@ -133,7 +124,9 @@ def ridge_contacts(
         sees = (dot(up, inward) < -MIN_FALL) & (dot(apart, apart) < limit * limit)
         outward = scale(inward, -1.0)
         found: tuple[ContactGeometry, ...] = where_needed(
-            sees, lambda: tuple(at_edge(vertex, edge, outward, opposite)), (NOTHING,) * edge_count
+            sees,
+            lambda: tuple(at_edge(vertex, edge, outward, opposite)),
+            (ABSENT_CONTACT,) * edge_count,
         )
         return found
 

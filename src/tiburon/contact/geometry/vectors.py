@@ -9,20 +9,6 @@ from typing import Any
 from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, dot, scale
 from tiburon.trace.value import binary, unary, where
 
-__all__ = [
-    "add_matrices",
-    "clamp",
-    "maximum",
-    "minimum",
-    "outer",
-    "perpendicular",
-    "root",
-    "scale_matrix",
-    "select",
-    "sign",
-    "unit",
-]
-
 SMALLEST_SQUARE = 1e-290
 """Squared lengths up to this count as zero [m^2]: a length of 1e-145 m has lost its direction."""
 

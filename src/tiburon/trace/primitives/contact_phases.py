@@ -142,7 +142,7 @@ class ContactPhases(NamedTuple):
     z: list[Scalar]
     """A^T of timed impulses and those that close gaps."""
 
-    told: list[Scalar]
+    report: list[Scalar]
     """Residual, sweeps and worst contact of the impulses."""
 
 
@@ -190,13 +190,13 @@ def contact_phases(
     first = solved(b, mu, none, start)
     compression = Solution(list(b), list(mu), none, *first[:3])
     jumps = _jumps(solved, compression, approach, first[0], between)
-    returned, returns, least, (p, y, alpha, told) = jumps, False, none, first
+    returned, returns, least, (p, y, alpha, report) = jumps, False, none, first
     if restitution is not None:
         returned = [(1.0 + e) * jump for e, jump in zip(restitution, jumps, strict=True)]
         extra = [e * jump for e, jump in zip(restitution, jumps, strict=True)]
         least = [np.where(x > 0.0, total, 0.0) for x, total in zip(extra, returned, strict=True)]
         returns = _largest(extra) > 0.0
-        p, y, alpha, told = where_needed(returns, lambda: solved(b, mu, least, first[0]), first)
+        p, y, alpha, report = where_needed(returns, lambda: solved(b, mu, least, first[0]), first)
     final = Solution(list(b), list(mu), least, p, y, alpha)
     sudden, lasting, timed = [], [], []
     own = [(returned[k], share[k], list(p[3 * k : 3 * k + 3])) for k in range(count)]
@@ -234,7 +234,7 @@ def contact_phases(
     closing = Solution(rest, none, bounds, *shift)
     z = [a + c for a, c in zip(z, closing.y, strict=True)]
     return ContactPhases(
-        compression, final, returns, returned, sudden, lasting, lands, moments, closing, z, told
+        compression, final, returns, returned, sudden, lasting, lands, moments, closing, z, report
     )
 
 

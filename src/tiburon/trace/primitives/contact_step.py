@@ -212,7 +212,7 @@ class ContactStep(Primitive):
             matrix, *parts, h=h, tolerance=tolerance, most=self.most, between=self.between
         )
         final = found.final
-        return [*final.p, *final.y, *found.z, *final.alpha, *found.told]
+        return [*final.p, *final.y, *found.z, *final.alpha, *found.report]
 
 
 def split(values: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
@@ -238,7 +238,7 @@ class _Phases:
         self.moment_tolerance = m.mul(m.constant(MOMENT_TOLERANCE), self.tolerance)
         self._h, self._over_h, self._done = h, Row(m.memory(1)), Row(m.memory(1))
         self._over_h.store(m, 0, m.div(m.constant(1.0), self.h))
-        self.p, self.y, self.z, self.alpha, *self.told = rows_of(
+        self.p, self.y, self.z, self.alpha, *self.report = rows_of(
             found, 0, (n, size, size, count, 1, 1, 1)
         )
         self.problem = Problem(
@@ -271,7 +271,7 @@ class _Phases:
             self.problem.mu.store(m, k, mu.load(m, k))
             self.problem.least.store(m, k, zero)
         self.solver.begin(start)
-        for row in (self.phase, self.error, self.lands, self._ready, *self.told):
+        for row in (self.phase, self.error, self.lands, self._ready, *self.report):
             row.store(m, 0, zero)
         self.pending.store(m, 0, m.constant(1.0))
         # residual of the last problem at which gaps are closed: u_n = residual / rho
@@ -327,7 +327,7 @@ class _Phases:
 
     def _count_sweeps(self, solved: Truth) -> None:
         """Add the sweeps of the last problem to those of the step."""
-        m, sweeps = self.m, self.told[1]
+        m, sweeps = self.m, self.report[1]
         total = m.add(sweeps.load(m, 0), self.outcome.sweeps.load(m, 0))
         self._set(sweeps, 0, solved, total)
 
@@ -404,7 +404,7 @@ class _Phases:
         for i in m.loop(0, self.size):
             self._set(self.y, i, done, problem.y.load(m, i))
             self._set(self.z, i, done, zero)
-        residual, _, worst = self.told
+        residual, _, worst = self.report
         self._set(residual, 0, done, self.outcome.residual.load(m, 0))
         self._count_sweeps(done)
         self._set(worst, 0, done, self.outcome.worst.load(m, 0))
@@ -473,7 +473,7 @@ class _Phases:
         for _ in m.iterate(1, lambda: solved):
             for i in m.loop(0, self.size):
                 self._set(self.z, i, solved, problem.y.load(m, i))
-            residual, _, worst = self.told
+            residual, _, worst = self.report
             found = m.mul(m.constant(1.0 / MOMENT_TOLERANCE), self.outcome.residual.load(m, 0))
             misses = m.both(solved, m.less(residual.load(m, 0), found))
             self._set(residual, 0, misses, found)

@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 STIFFNESS = 1e7
 """R."""
 
-MOST_LEFT = 1e-5
-"""Share of the impulses at first, above which what is held still moves: modes contradict."""
+MAX_HELD_RESIDUAL = 1e-5
+"""Residual of held contacts, relative to the first impulses, above which modes contradict."""
 
 LARGEST_RESIDUAL = 1e300
 """A residual that any pass makes smaller."""
 
-MOST_VAIN = 3.5
+MAX_STALLED_PASSES = 3.5
 """Passes that may follow each other without halving the residual."""
 
-STEADY_SHARES = (1e-4, 1e-2)
+STEADY_TOLERANCES = (1e-4, 1e-2)
 """Shares of the residual at which solvers end, tangential and normal, up to which the impulses of
 the last step are taken as they are. Gaps close to rounding over the length of the step, which is
 what normal velocities of robots at rest are; tangential ones would add up."""
@@ -117,9 +117,9 @@ class FrictionHeld:
                     sticks = m.both(stuck, m.less_equal(square, m.mul(limit, limit)))
                     sticks = m.either(sticks, m.less_equal(p[2], zero))
                     slip = m.choose(some, larger(m, absolute(m, u[0]), absolute(m, u[1])), zero)
-                    slip = m.mul(m.constant(1.0 / STEADY_SHARES[0]), m.mul(rho, slip))
+                    slip = m.mul(m.constant(1.0 / STEADY_TOLERANCES[0]), m.mul(rho, slip))
                     left = absolute(m, m.sub_product(m.constant(1.0), p[2], larger(m, n, least)))
-                    left = m.mul(m.constant(1.0 / STEADY_SHARES[1]), left)
+                    left = m.mul(m.constant(1.0 / STEADY_TOLERANCES[1]), left)
                     left = m.choose(sticks, larger(m, left, slip), m.constant(LARGEST_RESIDUAL))
                     visit.group.raise_lane(m.choose(near, left, zero))
             zero = m.constant(0.0)
@@ -130,7 +130,7 @@ class FrictionHeld:
             share = m.choose(m.both(steady, nearly), m.constant(STEADY_STEP), m.constant(1.0))
             self._share.store(m, 0, share)
             going.store(m, 0, m.choose(small, zero, going.load(m, 0)))
-            bound = m.mul(m.constant(STEADY_SHARES[1]), m.div(left, largest))
+            bound = m.mul(m.constant(STEADY_TOLERANCES[1]), m.div(left, largest))
             outcome.residual.store(m, 0, m.choose(small, bound, outcome.residual.load(m, 0)))
 
     def solve(
@@ -199,13 +199,13 @@ class FrictionHeld:
             solved = m.both(active, m.both(still, small))
             going.store(m, 0, m.choose(solved, zero, going.load(m, 0)))
             # contacts that contradict each other: impulses grow, what is held still moves
-            grown = m.less(m.mul(m.constant(MOST_LEFT), self._scale.load(m, 0)), left)
+            grown = m.less(m.mul(m.constant(MAX_HELD_RESIDUAL), self._scale.load(m, 0)), left)
             best, vain = self._best.load(m, 0), self._vain.load(m, 0)
             better = m.less(m.mul(m.constant(2.0), residual), best)
             self._best.store(m, 0, m.choose(better, residual, best))
             vain = m.choose(better, zero, m.add(vain, one))
             self._vain.store(m, 0, vain)
-            over = m.either(m.either(solved, grown), m.less(m.constant(MOST_VAIN), vain))
+            over = m.either(m.either(solved, grown), m.less(m.constant(MAX_STALLED_PASSES), vain))
             self._trying.store(m, 0, m.choose(over, zero, self._trying.load(m, 0)))
             # the laws are violated: where all stick, once more from no impulses; then other modes
             wrong = m.less_equal(m.mul(m.constant(4.0), left), residual)

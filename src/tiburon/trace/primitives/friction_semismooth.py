@@ -53,11 +53,11 @@ MOST_TRIALS = 6
 SUFFICIENT_DECREASE = 1e-3
 """Share of |F| that a whole step removes at least."""
 
-STILL = 0.1
+MAX_LAST_CHANGE = 0.1
 """Last change of impulses relative to the residual at which to end: light bodies below heavy ones
 have small residuals where their impulses are still far from those that hold the heavy ones."""
 
-SETTLED = 1e-7
+SCALE_CHANGE_RESIDUAL = 1e-7
 """|F| relative to |y| at which c is replaced."""
 
 
@@ -139,7 +139,9 @@ class FrictionSemismooth(NewtonSums):
             count.store(m, 0, m.add(count.load(m, 0), m.choose(active, one, zero)))
             self._assemble()
             error, size = self._error.load(m, 0), solver.square()
-            small = m.less_equal(error, m.mul(m.constant(SETTLED * SETTLED), size))
+            small = m.less_equal(
+                error, m.mul(m.constant(SCALE_CHANGE_RESIDUAL * SCALE_CHANGE_RESIDUAL), size)
+            )
             settled = m.both(active, small)
             many = m.less(m.constant(MANY_STEPS), steps.load(m, 0))
             failed = m.both(m.both(active, many), m.less(m.choose(small, one, zero), half))
@@ -229,7 +231,7 @@ class FrictionSemismooth(NewtonSums):
         solver.note_largest(settled)
         bound = m.mul(tolerance, solver.largest.load(m, 0))
         bound = bound if least is None else larger(m, bound, least)
-        still = m.less_equal(self._change.load(m, 0), m.mul(m.constant(STILL), bound))
+        still = m.less_equal(self._change.load(m, 0), m.mul(m.constant(MAX_LAST_CHANGE), bound))
         small = m.less_equal(solver.evaluate(settled), bound)
         solved = m.both(settled, m.both(small, still))
         k, steps = self._stiffness.load(m, 0), self._steps.load(m, 0)
