@@ -15,6 +15,7 @@ numbers. Where the normal is the z axis of the world, the axes of the points are
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -24,10 +25,10 @@ points with axes of their own."""
 
 _WIDTHS = {OWN: 0, LEVEL: 3, TURNED: 12}
 
-MOST_RUNS = 4
-"""Runs of groups that share rows, each of one size, up to which code has each: loops of known
-length, over several groups at once. Of a humanoid, code would be long: the sizes of its bodies
-differ by the joints before them."""
+MOST_RUNS = {OWN: 8, LEVEL: 4, TURNED: 4}
+"""Runs of groups of one form, each of one size, up to which each has code of its own: loops of
+known length, and over several groups at once. Of a humanoid, such code would be long: the sizes of
+its bodies differ by the joints before them."""
 
 SIZES = 6
 """Integers of a group in `Run.sizes`."""
@@ -127,10 +128,14 @@ class ContactLayout:
         return [len(self.groups), *heads, *(x for g in self.groups for x in g.support)]
 
     def runs(self) -> Iterator[Run]:
-        """Return the groups in runs of the same form and size; many that share rows of any size."""
+        """Return the groups in runs of the same form and size; of one form where these are many."""
         alike = self._divided(lambda g: (g.form, g.points, len(g.support)))
-        if sum(members[0].form != OWN for members in alike) > MOST_RUNS:
-            alike = self._divided(lambda g: (g.form, g.form == OWN and len(g.support)))
+        counts = Counter(members[0].form for members in alike)
+        many = {form for form, count in counts.items() if count > MOST_RUNS[form]}
+        if many:
+            alike = self._divided(
+                lambda g: (g.form, *(() if g.form in many else (g.points, len(g.support))))
+            )
         first, before = 0, (0, 0, 0, 0)
         for members in alike:
             columns = tuple(x for member in members for x in member.support)

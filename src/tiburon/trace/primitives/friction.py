@@ -944,7 +944,14 @@ class Visit:
         return self.group.column(i)
 
     def _parts(self) -> Iterator[tuple[Index, int]]:
-        """Go through the support in parts of at most `UNROLLED` columns."""
+        """Go through the support in parts of at most `UNROLLED` columns; of one if it has no size.
+
+        Groups of different sizes share code.
+        """
+        if self.group.run.sizes:
+            for i in self.m.loop(0, self.length):
+                yield i, 1
+            return
         whole, rest = divmod(self.length, UNROLLED)
         for part in self.m.loop(0, whole):
             yield part * UNROLLED, UNROLLED
@@ -960,7 +967,7 @@ class Visit:
         """
         m = self.m
         zero = m.constant(0.0)
-        if self.length > UNROLLED:
+        if self.group.run.sizes or self.length > UNROLLED:
             totals = m.memory(count)
             for k in range(count):
                 m.store(totals, k, zero)
