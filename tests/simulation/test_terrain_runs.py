@@ -333,6 +333,32 @@ def test_a_box_does_not_sink_into_steep_triangles_of_half_its_length():
     assert max(overlap_of_box(world, size, row) for row in rows) < 2e-4
 
 
+@pytest.mark.parametrize(
+    "shape", [tb.BoxShape((0.1, 0.1, 0.1)), tb.CapsuleShape(0.03, 0.1), tb.CylinderShape(0.05, 0.1)]
+)
+def test_fast_bodies_do_not_pass_ridges_within_a_step(shape):
+    """Steps of 0.3 m toward a ridge of 0.2 m; one that flies over it by 1 cm is not disturbed."""
+    heights = np.zeros((41, 41))
+    heights[20] = 0.4
+    world = tb.World(gravity=(0.0, 0.0, 0.0), ground=uneven(heights, 0.1, 0.5).ground)
+    top = {tb.BoxShape: 0.05, tb.CapsuleShape: 0.08, tb.CylinderShape: 0.05}[type(shape)]
+    count = 12
+    q = np.zeros((count, 7))
+    q[:, 0] = 1.0
+    q[:, 4] = np.linspace(-0.8, -0.6, count)
+    q[:, 5] = np.linspace(-0.1, 0.1, count)
+    q[:, 6] = np.where(np.arange(count) % 3 == 0, 0.4 + top + 0.01, 0.25)
+    v = np.zeros((count, 6))
+    v[:, 3] = 15.0
+    run = tb.simulate(body(shape), 0.1, q=q, v=v, world=world, dt=0.02)
+    over = q[:, 6] > 0.4
+    np.testing.assert_array_equal(run.v[-1, over], v[over])
+    np.testing.assert_allclose(run.q[-1, over, 4], q[over, 4] + 1.5, atol=1e-12)
+    assert run.q[-1, ~over, 4].max() < 0.0
+    energy = 0.5 * np.sum(run.v[-1] ** 2 * [0.01, 0.012, 0.009, 1.0, 1.0, 1.0], axis=-1)
+    assert energy.max() <= 0.5 * 15.0**2 + 1e-9
+
+
 @pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize("name", ["rod", "box"])
 def test_drops_of_cylinders_and_boxes_onto_hills_gain_no_energy(name, smooth):

@@ -8,6 +8,7 @@ only where pairs are named, by the model (`ContactPair`) or by the user.
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -243,6 +244,12 @@ class Candidate:
         return not {self.first.kind, self.second.kind} & {"plane", LOCATED, *FIELDS}
 
     @property
+    def is_swept(self) -> bool:
+        """Whether a step may carry one shape across the other, or across a ridge of the terrain."""
+        wide = self.first.kind in ("capsule", "box", "cylinder", "ellipsoid")
+        return self.can_be_crossed or (self.second.kind in FIELDS and wide)
+
+    @property
     def has_hull(self) -> bool:
         """Whether a shape is the hull of a mesh."""
         return HULL in (self.first.kind, self.second.kind)
@@ -253,19 +260,33 @@ class Candidate:
         return self.first.kind == LOCATED
 
     def crossing(
-        self, places: Sequence[Sequence[tuple[Any, Vec3]]], p: Sequence[Scalar]
+        self,
+        places: Sequence[Sequence[tuple[Any, Vec3]]],
+        p: Sequence[Scalar],
+        handle: Sequence[Scalar] = (),
     ) -> Crossing:
         """Return both shapes over a step.
 
         Args:
             places: Rotation and position of each shape at the start and at the end of the step.
             p: Run-time parameters.
+            handle: As for `geometry`.
         """
-        first, second = (
-            (Placed(*start, size), Placed(*end, size))
-            for (start, end), size in zip(places, self._sizes(p), strict=True)
-        )
-        return Crossing(first, second, (self.first.kind, self.second.kind))
+        sizes = self._sizes(p)
+        first = Placed(*places[0][0], sizes[0]), Placed(*places[0][1], sizes[0])
+        kinds = (self.first.kind, self.second.kind)
+        if self.second.kind in FIELDS:
+            field = placed_field(sizes[1], tuple(handle[:HANDLE]))
+            return Crossing(first, (field, field), kinds)
+        second = Placed(*places[1][0], sizes[1]), Placed(*places[1][1], sizes[1])
+        return Crossing(first, second, kinds)
+
+    @property
+    def narrow_phase(self) -> Pair:
+        """The narrow phase, on terrain with the cells that it searches."""
+        if self.second.kind not in FIELDS:
+            return self.pair
+        return self.pair._replace(function=partial(self.pair.function, reach=self.reach))
 
 
 MESH = "mesh"

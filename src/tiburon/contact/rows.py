@@ -401,7 +401,7 @@ def swept_rows(
         at_p += len(own)
         some = slice(len(points), len(points) + candidate.point_count)
         plain = [(one, (one.point, one.point)) for one in after[some]]
-        if not candidate.can_be_crossed:
+        if not candidate.is_swept:
             points += plain
             when += [None] * len(plain)
             continue
@@ -413,7 +413,8 @@ def swept_rows(
             ]
             for part in parts
         ]
-        crossing = candidate.crossing([[(at.R, at.p) for at in one] for one in placed], own)
+        there = [[(at.R, at.p) for at in one] for one in placed]
+        crossing = candidate.crossing(there, own, p[parameter_count(candidates) :])
 
         def speeds(parts: Sequence[Part] = parts, placed: Any = placed) -> tuple[Any, ...]:
             """Return displacements per step of both origins, at the start and at the end."""
@@ -455,7 +456,9 @@ def _swept(
     """Return the share of a step before first contact, 1 if not swept, and contact points."""
 
     def searched() -> tuple[Any, ...]:
-        touches, share, contacts = swept_contacts(crossing, speeds(), candidate.pair)
+        touches, share, contacts = swept_contacts(crossing, speeds(), candidate.narrow_phase)
+        if crossing.cell is not None:
+            return where(touches, share, 1.0), select(touches, contacts, none)
         # fast shapes that do not meet: nor do their ends
         apart = [SweptContact(NO_CONTACT, one.normal, *points) for one, points in end]
         return where(touches, share, 1.0), select(touches, contacts, tuple(apart))

@@ -8,7 +8,8 @@ angle a about its origin; its extent along n changes at a rate of at most a sqrt
 and r the radii of its bounding and its inscribed sphere.
 
 Only pairs whose relative motion within the step is not small against their inscribed spheres are
-swept, and whose bounding spheres meet. Others cost a comparison.
+swept, and whose bounding spheres meet. Others cost a comparison. Terrain is not convex: a shape g
+above it may move by g in any direction, and by half a cell, beyond which not all is in sight.
 """
 
 from typing import NamedTuple
@@ -69,10 +70,19 @@ class Crossing(NamedTuple):
     def radii(self) -> tuple[tuple[Scalar, Scalar], ...]:
         """Radii of the bounding and the inscribed sphere of each shape [m]."""
         sizes = (self.first[0].size, self.second[0].size)
-        return tuple(
+        found = [
             (bounding_radius(kind, size), inscribed_radius(kind, size))
             for kind, size in zip(self.kinds, sizes, strict=True)
-        )
+        ]
+        # ridges of terrain have no inside that could stop a shape
+        return tuple(found) if self.cell is None else (found[0], (0.0, 0.0))
+
+    @property
+    def cell(self) -> Scalar | None:
+        """Smaller spacing of a second shape that is terrain [m]."""
+        if not self.kinds[1].endswith("height field"):
+            return None
+        return minimum(*self.second[0].size[:2])
 
     @property
     def travel(self) -> Vec3:
@@ -100,6 +110,9 @@ class SweptContact(NamedTuple):
 def is_fast(pair: Crossing, start: tuple[ContactGeometry, ...]) -> Scalar:
     """Return whether a pair must be swept.
 
+    On terrain, if the shape is clear of it at the start and its center may pass a ridge: one that
+    it does not pass has contacts at the end of the step.
+
     Args:
         pair: The pair.
         start: Its contacts at the start of the step.
@@ -114,8 +127,11 @@ def is_fast(pair: Crossing, start: tuple[ContactGeometry, ...]) -> Scalar:
     gap, normal = _nearest(start)
     approach = -dot(normal, travel)
     offset = subtract(pair.second[0].position, pair.first[0].position)
+    length = root(dot(travel, travel))
+    if pair.cell is not None:
+        return (length > r1) & (gap > TOUCHING_GAP * R1)
     meets = earliest_contact(offset, travel, R1 + R2, 1.0).touches
-    moves = root(dot(travel, travel)) + turned > most
+    moves = length + turned > most
     # what touches already and moves along the surface is not about to cross it
     enters = (gap > TOUCHING_GAP * (R1 + R2)) | (approach + turned > most)
     return moves & meets & enters
@@ -140,6 +156,7 @@ def swept_contacts(
     for (R, r), motion in zip(pair.radii, moving, strict=True):
         spread = spread + motion.bend + motion.angle * _lever(R, r)
     least, travel = TOUCHING_GAP * (pair.radii[0][0] + pair.radii[1][0]), pair.travel
+    cell = pair.cell
 
     def apart(s: Scalar) -> tuple[Scalar, Vec3]:
         places = moving[0].at(s), moving[1].at(s)
@@ -151,6 +168,9 @@ def swept_contacts(
         s, _ = state
         gap, normal = apart(s)
         speed = maximum(-dot(normal, travel), 0.0) + spread
+        if cell is not None:
+            # not convex: what is in another direction may be met first, or out of reach
+            gap, speed = minimum(gap, 0.5 * cell), root(dot(travel, travel)) + spread
         ahead = where(speed > 0.0, gap / where(speed > 0.0, speed, 1.0), 1.0)
         step = where(gap > least, ahead, 0.0)
         return minimum(s + step, 1.0), step
