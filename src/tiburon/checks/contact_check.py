@@ -17,7 +17,7 @@ from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
 
 MAX_POINTS = 64
-"""Most contact points whose runs are checked: more compile for minutes."""
+"""Most contact points whose runs are checked: more take long to compile."""
 
 MAX_GAP = 1e3
 """Gap above which shapes are out of each other's reach [m]."""
@@ -69,7 +69,7 @@ def contact_checks(
         yield "contact geometry", lambda: [_geometry(model, candidates, start, kick)]
     count = sum(candidate.point_count for candidate in candidates)
     if count > MAX_POINTS:
-        text = f"{count} contact points compile for minutes; {MAX_POINTS} are checked"
+        text = f"{count} contact points take long to compile; up to {MAX_POINTS} are checked"
         yield "contact runs", lambda: [Finding("contact runs", SKIPPED, text)]
         return
     yield "contact runs", lambda: list(_runs(model, candidates, start, kick, world))

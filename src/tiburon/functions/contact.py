@@ -670,8 +670,22 @@ class _Collision(NamedTuple):
             parts["residual"], STALLED_RESIDUAL, q, v
         ):
             whole = self._of_case(case, parts["residual"].shape)
+            gap = self._gaps(whole, position, time)
             with at_time(time):
-                self._solve_case(parts, case, position, velocity, given, whole)
+                self._solve_case(parts, case, position, velocity, given, whole, gap)
+
+    def _gaps(self, whole: tuple[Model, World | None, Array], q: Array, time: float) -> Array:
+        """Return the gap of every contact point of one case [m]."""
+        model, _, numbers = whole
+        form = self.options(self.candidates)[:1]
+        if self.placed[1] is None:
+            when: Any = {"time": time} if model.plan.depends_on_time else {}
+            found = _geometry.call(model, (q, numbers), when, form)[0]
+        else:
+            # code has the geometry of the robot itself
+            with at_time(time):
+                found = _geometry.run(model, None, form, q, numbers)["gap"]
+        return np.asarray(found, dtype=np.float64)
 
     def _cases(
         self, residual: Array, above: float, q: ArrayLike, v: ArrayLike
@@ -726,13 +740,12 @@ class _Collision(NamedTuple):
         v: Array,
         given: Array,
         whole: tuple[Model, World | None, Array],
+        gap: Array,
     ) -> None:
         """Solve one case, with those candidates that touch."""
         model, around, every = whole
         numbers: list[float] = []
         at = 0
-        form = self.options(self.candidates)[:1]
-        gap = np.asarray(_geometry.run(model, None, form, q, every)["gap"], dtype=np.float64)
         chosen: list[Candidate] = []
         points: list[int] = []
         start = 0
