@@ -93,6 +93,7 @@ def test_every_library_function_declares_its_handling_of_loops():
         "center_of_mass_jacobian",
         "closed_motion",
         "contact_approach",
+        "contact_closing",
         "contact_geometry",
         "contact_impact",
         "contact_normals",
