@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from tests.tolerances import assert_close
 from tests.trace.random_functions import INPUTS, REAL, SMOOTH, build, points, steps
 from tiburon.errors import OptionError, TraceError
 from tiburon.trace import (
@@ -18,8 +19,10 @@ from tiburon.trace import (
     sparsity,
     trace,
 )
+from tiburon.trace.derivative import values_and_tangents
 from tiburon.trace.differentiation import RULES, SELECTIONS
 from tiburon.trace.graph import BOOL_FUNCTIONS, FLOAT_FUNCTIONS
+from tiburon.trace.regions import function
 
 # a complex step has no subtraction, so both sides carry rounding errors only; 14 steps of slopes
 # below a few units
@@ -336,6 +339,33 @@ def test_auto_takes_the_cheaper_mode():
     for program, best in ((narrow, "reverse"), (wide, "forward")):
         assert jacobian(program).key == jacobian(program, mode=best).key
     assert count(jacobian(narrow)).total < count(jacobian(narrow, mode="forward")).total
+
+
+def test_few_directions_through_a_long_callee_are_derived_forward():
+    """Whatever the number of arguments: a sweep per direction, not one per result."""
+
+    @function
+    def long(x):
+        for _ in range(20):
+            x = [np.sin(a) * b for a, b in zip(x, [*x[1:], x[0]], strict=True)]
+        return x[:12]
+
+    def results(x):
+        return [np.sin(np.sin(np.sin(y))) for y in long(x)]
+
+    def call(given):
+        # the third argument changes, or all of them
+        return results(given), [[float(k == 2) for k in range(30)], [1.0] * 30]
+
+    x = np.linspace(0.5, 1.5, 30)
+    program = trace(lambda x: np.array(values_and_tangents(call, list(x))[1], like=x), {"x": (30,)})
+    values = trace(lambda x: np.array(results(list(x)), like=x), {"x": (30,)})
+    # in two directions: a cosine, products and a sum for each sine and product
+    assert count(program).total < 10 * count(values).total
+    found = interpret(program, {"x": x})
+    for tangents, direction in zip(found, call(list(x))[1], strict=True):
+        ends = [interpret(values, {"x": x + s * STEP * np.array(direction)}) for s in (1.0, -1.0)]
+        assert_close(tangents, (ends[0] - ends[1]) / (2.0 * STEP), DIFFERENCE)
 
 
 def test_the_derivative_shares_nodes_with_the_values():

@@ -144,7 +144,8 @@ def jacobian(
     setting = _prepare(program, of, by)
     graph, leaves = setting.graph, setting.leaves
     roots = [node for output in setting.of for node in output.nodes]
-    chosen = cheaper_mode(graph, roots, leaves) if mode == "auto" else mode
+    own = {leaf: 1 << place for place, leaf in enumerate(leaves)}
+    chosen = cheaper_mode(graph, roots, own) if mode == "auto" else mode
     live = graph.live(roots)
     sweeps = len(leaves) if chosen == "forward" else len(roots)
     if sweeps and sweeps * _size(graph, live, MOST_NODES // sweeps) > MOST_NODES:
@@ -365,16 +366,22 @@ def dependence(graph: Graph, roots: Sequence[int], leaves: Sequence[int]) -> NDA
 
 
 def cheaper_mode(
-    graph: Graph, roots: Sequence[int], leaves: Sequence[int]
+    graph: Graph, roots: Sequence[int], bits: Mapping[int, int]
 ) -> Literal["forward", "reverse"]:
-    """Return the mode that computes the whole Jacobian with fewer products and sums.
+    """Return the mode that computes derivatives along some directions with fewer operations.
 
-    Forward mode works once per edge of the graph and leaf behind it, reverse mode once per edge
-    and root in front of it. Edges of sums and choices need no product; where k terms meet, k - 1
-    sums are needed; a product with the 1 a derivative starts from is none.
+    Forward mode works once per edge of the graph and direction that reaches it, reverse mode once
+    per edge and root in front of it. Edges of sums and choices need no product; where k terms meet,
+    k - 1 sums are needed; a product with the 1 a derivative starts from is none. A call works once
+    per node of its body.
+
+    Args:
+        graph: The graph.
+        roots: What is differentiated.
+        bits: For each leaf the directions along which it changes, as bits of an integer; for a
+            whole Jacobian one of its own.
     """
     order = graph.live(roots)
-    bits = {leaf: 1 << place for place, leaf in enumerate(leaves)}
     behind = dependence_masks(graph, order, bits)
     front = dict.fromkeys(order, 0)
     for place, root in enumerate(roots):
@@ -382,12 +389,16 @@ def cheaper_mode(
     starts = set(roots)
     arriving = dict.fromkeys(order, 0)
     forward = reverse = 0
+    sizes: dict[int, int] = {}
     for node in reversed(order):
         if not behind[node]:
             continue
         # all users were visited, so the adjoint is complete
         rows = front[node].bit_count()
         reverse += max(arriving[node] - rows, 0)
+        if graph.ops[node] == "call":
+            size = _body_size(graph.payloads[node], sizes)
+            forward, reverse = forward + size * behind[node].bit_count(), reverse + size * rows
         moving = [a for a in differentiable_arguments(graph, node) if behind[a]]
         terms = sum(behind[a].bit_count() for a in moving)
         forward += max(terms - behind[node].bit_count(), 0)
@@ -399,6 +410,18 @@ def cheaper_mode(
                 forward += 0 if argument in bits else behind[argument].bit_count()
                 reverse += 0 if node in starts and rows == 1 else rows
     return "reverse" if reverse < forward else "forward"
+
+
+def _body_size(callee: Any, known: dict[int, int]) -> int:
+    """Return the nodes of the body of a callee, with those of its own calls; 0 of primitives."""
+    body = getattr(callee, "graph", None)
+    if body is None:
+        return 0
+    if id(callee) not in known:
+        live = body.live(callee.roots)
+        calls = [body.payloads[node] for node in live if body.ops[node] == "call"]
+        known[id(callee)] = len(live) + sum(_body_size(one, known) for one in calls)
+    return known[id(callee)]
 
 
 Scalars = tuple[Any, ...]
@@ -566,7 +589,13 @@ def _tangents(
     """Return the tangents of all roots for each direction, given as the tangents of all leaves."""
     live = graph.live(roots)
     found: list[int] = []
-    if cheaper_mode(graph, roots, leaves) == "forward":
+    if not seeds:
+        return found
+    bits = {
+        leaf: sum(1 << k for k, x in enumerate(own) if graph.constant_of(x) != 0.0)
+        for leaf, own in zip(leaves, zip(*seeds, strict=True), strict=True)
+    }
+    if cheaper_mode(graph, roots, bits) == "forward":
         for seed in seeds:
             tangents = dict(zip(leaves, seed, strict=True))
             found += push_forward(graph, roots, tangents, live=live)
