@@ -328,19 +328,30 @@ def contact_dynamics(
 
 
 class _Posed(NamedTuple):
-    """What `_problem` returns, of one state or many."""
+    """What `_problem` returns, of one state or many; batch dimensions lead."""
 
     gap: Array
+    """[m], shape (points,)."""
     axes: Array
+    """Two tangents and the normal of each point, world axes, shape (points, 3, 3)."""
     velocity: Array
+    """Relative velocities along them [m/s], shape (points, 3)."""
     free: Array
+    """Relative accelerations without contact forces [m/s^2], shape (points, 3)."""
     terms: Array
+    """Sums of the magnitudes of their terms [m/s^2]."""
     rows: Array
+    """Jacobian in the metric of the mass matrix, J H^-1/2."""
     response: Array
+    """H^-1/2, transposed."""
     friction: Array
+    """Static and kinetic coefficients, shape (points, 2)."""
     vd: Array
+    """Joint accelerations without contact forces [m/s^2 or rad/s^2], shape (nv,)."""
     guess: Array
+    """Forces that a short time step finds [N]."""
     slips: Array
+    """Whether points slip in that step: 1 or 0."""
 
     def of(self, case: tuple[int, ...]) -> Self:
         """Return one state of a batch."""
