@@ -85,7 +85,7 @@ def as_elements(parts: Iterable[object]) -> tuple[Element, ...]:
     given: object = parts
     if type(given) is not tuple and (isinstance(given, str) or not isinstance(given, Iterable)):
         raise ModelError(f"forces: expected a list, got {shown(given)}; write forces=[...]")
-    return tuple(_as_element(part) for part in parts)
+    return tuple(map(_as_element, parts))
 
 
 def _as_element(part: object) -> Element:

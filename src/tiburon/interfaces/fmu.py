@@ -29,7 +29,6 @@ from tiburon.model import Model
 from tiburon.native.c_source import c_signature, programs_c_source
 from tiburon.results.header import force_units, position_units, velocity_units
 from tiburon.simulation.linearization import movable_joints
-from tiburon.simulation.located_contact import has_meshes
 from tiburon.simulation.run_parameters import parameters as run_parameters
 from tiburon.simulation.sensing import Sensed, Sensing, Sensor
 from tiburon.simulation.step import StepSource
@@ -489,7 +488,7 @@ def _refuse(model: Model, system: System, names: list[str], method: str) -> None
     reason = None
     if TABLES in names:
         reason = "reads tables of this process (paths, height fields, vertices of meshes)"
-    elif has_meshes(system):
+    elif system.has_meshes:
         reason = "locates contacts of meshes in Python"
     elif system.held:
         reason = "samples a controller"

@@ -556,7 +556,8 @@ class Model(StateSpace):
 
     def check_unchanged(self) -> None:
         """Raise if user code in joints or closures has changed since the model was built."""
-        self.user_parts.check_unchanged(self.name)
+        if self.user_parts.parts:
+            self.user_parts.check_unchanged(self.name)
 
     @public
     def parameters(self) -> Array:

@@ -293,7 +293,7 @@ class _Function:
             if wait or self._quick is None:
                 return self.address()
             self.optimize_in_background()
-        return self.first_address()
+        return self._address or self.first_address()
 
     def blocked_lanes(self, address: int) -> int:
         """Return the cases of a group of lane-blocked rows, 0 if the code takes none of them.

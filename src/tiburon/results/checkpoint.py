@@ -44,17 +44,15 @@ class Checkpoint:
         # copies: the run continues while its checkpoint is written
         arrays = {}
         for name, value in self.arrays.items():
-            arrays[name] = own = value if _is_immutable(value) else np.array(value)
+            own = value
+            if not isinstance(value, np.ndarray) or value.base is not None or value.flags.writeable:
+                own = np.array(value)
+            arrays[name] = own
             if own.dtype.hasobject:
                 raise DomainError(
                     f"checkpoint, {name}", "an array of numbers", f"dtype {own.dtype}"
                 )
         object.__setattr__(self, "arrays", arrays)
-
-
-def _is_immutable(value: Any) -> bool:
-    """Return whether a value is a read-only array that owns its memory."""
-    return isinstance(value, np.ndarray) and value.base is None and not value.flags.writeable
 
 
 class Progress(NamedTuple):

@@ -226,10 +226,7 @@ def report_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) ->
         held: Held values of all cases at the end.
         outcomes: Their messages are changed in place.
     """
-    found = _rigid_states(system, held, len(outcomes))
-    if found is None:
-        return
-    element, own = found
+    element, own = _rigid_states(system, held, len(outcomes))
     largest, places = own["largest_residual"], own["largest_at"]
     for case in np.flatnonzero(largest > element.tolerance).tolist():
         if outcomes[case].status == "diverged":
@@ -243,12 +240,9 @@ def report_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) ->
         )
 
 
-def _rigid_states(
-    system: System, held: Array, cases: int
-) -> tuple[RigidContact, dict[str, Array]] | None:
+def _rigid_states(system: System, held: Array, cases: int) -> tuple[RigidContact, dict[str, Array]]:
     """Return rigid contact and its states beside those of its points, by name, one per case."""
-    if not system.ends_in_contact or system.contact is None:
-        return None
+    assert system.contact is not None
     element, at_z, _ = system.contact
     assert isinstance(element, RigidContact)
     z = held.reshape(cases, -1)[:, system.discrete][:, at_z]
@@ -269,10 +263,7 @@ def report_penetration(
         outcomes: Their messages are changed in place.
         parameters: Tables of run-time parameters, of which those of the geometry count.
     """
-    found = _rigid_states(system, held, len(outcomes))
-    if found is None:
-        return
-    element, own = found
+    element, own = _rigid_states(system, held, len(outcomes))
     depth, places, times = (
         own[name].copy() for name in ("largest_depth", "deepest_at", "deepest_time")
     )
@@ -334,7 +325,7 @@ def report_rank_changes(
         parameters: Tables of run-time parameters, of which those of the geometry count.
     """
     model, rows = system.model, recorder.count
-    if not model.loops or system.loop_method is not None or system.switch_places or rows < 2:
+    if system.loop_method is not None or system.switch_places or rows < 2:
         return
     cases = len(outcomes)
     looks = min(rows, max(2, min(1 + steps // STEPS_PER_CHECK, MAX_CHECKS // cases)))

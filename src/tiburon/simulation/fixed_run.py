@@ -26,7 +26,7 @@ from tiburon.simulation.cases import Cases, RunCases
 from tiburon.simulation.diagnosis import BEYOND_GRID, UNDETERMINED, UNSOLVED
 from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.located_contact import LocatedContact, has_meshes
+from tiburon.simulation.located_contact import LocatedContact
 from tiburon.simulation.recorder import SENSED, Room
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.step import Clock, StepSource, sample_kernel, step_kernel
@@ -467,7 +467,7 @@ class FixedRun(RunCases):
                 self._take, system, events, parameters, cases, self.event_records, self._clock
             )
         self._located: LocatedContact | None = None
-        if has_meshes(system):
+        if system.has_meshes:
             self._located = LocatedContact(system, parameters, one)
             for own in {id(x): x for x in (self._step, self._part)}.values():
                 self._located.bind(own)
@@ -671,8 +671,11 @@ class FixedRun(RunCases):
                 # the next plan begins at a row
                 last = (base + count - 1) * every
         shown = {name: rows[name][:count] for name in direct if name in chained and name in rows}
-        plan = self._kept_plan((first, last, every, recorded, self._head))
-        if plan is None:
+        plan: _Plan | None = None
+        if self._keeps_plans:
+            # that of an earlier run; a run that a controller starts must not find it as well
+            plan = self.system.kept.pop(("plan", self.method), None)
+        if plan is None or plan.key != (first, last, every, recorded, self._head):
             plan = _Plan(first, last, every, chained, cases, self._head, recorded=recorded)
         plan.attach(shown)
         for name, place in plan.start.items():
@@ -687,14 +690,6 @@ class FixedRun(RunCases):
         self._plan = plan
         self._put_held(plan)
         return plan
-
-    def _kept_plan(self, key: tuple[Any, ...]) -> _Plan | None:
-        """Return the plan of an earlier run of one robot that took the same steps, if kept."""
-        if not self._keeps_plans:
-            return None
-        # a run that a controller starts must not find it as well
-        found: _Plan | None = self.system.kept.pop(("plan", self.method), None)
-        return found if found is not None and found.key == key else None
 
     def release(self) -> None:
         """Release the recorder's rows; the next run of the system may take over the plan."""

@@ -12,12 +12,6 @@ from tiburon.native.row_loop import address_of
 from tiburon.simulation.system import ELEMENTS, System
 
 
-def has_meshes(system: System) -> bool:
-    """Return whether contacts of a system are located outside of compiled code."""
-    contact = system.contact
-    return contact is not None and any(one.is_located for one in contact[0].candidates)
-
-
 def mesh_parameters(
     system: System, rows: Mapping[str, Array], cases: int | None
 ) -> dict[str, Array]:
@@ -28,7 +22,7 @@ def mesh_parameters(
         rows: Parameters that are given, one row for all cases or one per case.
         cases: Size of the batch; None for one robot.
     """
-    if not has_meshes(system):
+    if not system.has_meshes:
         return dict(rows)
     own = rows.get(ELEMENTS, np.array(system.numbers()))
     if cases is not None:

@@ -96,10 +96,9 @@ class Interruption:
         wanted: Whether the user asked to stop.
     """
 
-    def __init__(self) -> None:
-        self.wanted = False
-        self._before: Any = None
-        self._placed = False
+    wanted = False
+    _before: Any = None
+    _placed = False
 
     def __enter__(self) -> "Interruption":
         # only the main thread receives signals; a program may handle them itself

@@ -75,7 +75,6 @@ class Recorder:
                 wanted, [*(column.name for column in header.columns), *outputs], header.elements
             )
         self.header = header
-        self._keys = {column.key for column in header.columns}
         self.count = 0
         """Rows taken so far."""
         self._sink: _Memory | _Stream
@@ -95,7 +94,6 @@ class Recorder:
             raise ShapeError("rows to keep", f"at most {len(run)}", keep)
         found = cls.__new__(cls)
         found.header = header
-        found._keys = {column.key for column in header.columns}
         found.count = keep
         if run.store is None:
             found._sink = _Memory(header, rows)
@@ -161,8 +159,7 @@ class Recorder:
                 kept, not copied.
             checkpoint: As in `append`.
         """
-        wanted = {key: row for key, row in steady.items() if key in self._keys}
-        self._sink.took(time, wanted, checkpoint)
+        self._sink.took(time, steady, checkpoint)
         self.count += len(time)
 
     def finish(
@@ -212,7 +209,7 @@ class _Memory:
         block = self._blocks[-1]
         block["time"][start : self._used] = time
         for key, row in steady.items():
-            last = next((one for one in reversed(self._steady) if one.key == key), None)
+            last = self._steady[-1] if self._steady else None
             same = last is not None and last.row is row and last.array is block[key]
             if last is not None and same and last.stop == start:
                 last.stop = self._used
@@ -488,7 +485,7 @@ class RowWriter:
                 missing.
         """
         self.last_time = float(times[-1])
-        steady = {} if lasting is None else {"u": lasting}
+        steady = {} if lasting is None or not lasting.size else {"u": lasting}
         self._recorder.took(times, steady, self._checkpoint if whole else None)
         if whole:
             # rows without a checkpoint do not reach the disk: request some with one in time
@@ -496,13 +493,12 @@ class RowWriter:
 
     def flush(self) -> None:
         """Hand on what is there."""
-        self._hand_over(self._checkpoint)
+        if self._used:
+            self._hand_over(self._checkpoint)
         self._handed = wall.perf_counter()
 
     def _hand_over(self, checkpoint: Callable[[], Checkpoint] | None) -> None:
         count, self._used = self._used, 0
-        if not count:
-            return
         q, v, x = self._ends
         state, time = self._state[:count], self._time[:count]
         u = self._held[:count, :, : len(self._system.command_names)]

@@ -4,6 +4,7 @@ import math
 import time as wall
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -34,7 +35,6 @@ from tiburon.simulation.exact_run import (
 )
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.located_contact import has_meshes
 from tiburon.simulation.loop_coordinates import CoordinatesWatch, coordinates_events
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Interruption, Progress, progress_of
 from tiburon.simulation.recorder import SENSED, Recorder, RowWriter
@@ -54,8 +54,6 @@ PATH_SAMPLES = 101
 
 def check_control(control: Any) -> None:
     """Refuse a controller that is not a function of the state."""
-    if control is None:
-        return
     advice = (
         "write def control(state): return {'name': command}, which finds state.q, state.v, state.x "
         "and state.time, or make a controller such as PD(...)"
@@ -137,7 +135,7 @@ class RunSetup(NamedTuple):
 
     def keywords(self) -> dict[str, Any]:
         """Return all fields but model, world and elements, which a header holds elsewhere."""
-        pairs = zip(_KEYWORDS, self[3:], strict=True)
+        pairs = zip(self._fields[3:], self[3:], strict=True)
         return {name: value for name, value in pairs if value is not None}
 
     @classmethod
@@ -165,12 +163,10 @@ class RunSetup(NamedTuple):
                 "resume: the ground of a run with contact stays that of its start, got another; "
                 "start a new run with tiburon.simulate from run.q[-1] and run.v[-1]"
             )
-        check_control(kept["control"])
+        if kept["control"] is not None:
+            check_control(kept["control"])
         check_sensors(kept["sensors"])
         return cls(**{**kept, "model": run.model})
-
-
-_KEYWORDS = RunSetup._fields[3:]
 
 
 def carry_out(
@@ -232,10 +228,7 @@ def carry_out(
         recorder = Recorder.continued(earlier, header, keep, rows, checkpoint)
     if sensing is not None:
         run.readings = sensing.row.reshape(len(run.state), -1)
-
-    def now() -> Checkpoint:
-        return _checkpoint(run, sensing)
-
+    now = partial(_checkpoint, run, sensing)
     run.writer = RowWriter(
         recorder,
         system,
@@ -256,9 +249,11 @@ def carry_out(
         # the run is over: outcomes and checkpoint share its arrays
         run.state.flags.writeable = run.held.flags.writeable = False
     outcomes = run.all_outcomes()
-    report_rank_changes(system, recorder, setup.steps, outcomes, setup.parameters)
-    report_unsolved_contacts(system, run.held, outcomes)
-    report_penetration(system, run.state, run.held, outcomes, setup.parameters)
+    if system.model.loops:
+        report_rank_changes(system, recorder, setup.steps, outcomes, setup.parameters)
+    if system.ends_in_contact:
+        report_unsolved_contacts(system, run.held, outcomes)
+        report_penetration(system, run.state, run.held, outcomes, setup.parameters)
     happened = sorted(run.event_records, key=lambda one: one.time)
     last = now()
     run.release()
@@ -304,7 +299,7 @@ def _run(
             f"discrete state {system.z_names[0]!r}: expected a one-step method with equal steps, "
             f"got {kind} method {setup.method!r}; {cure}"
         )
-    selection = coordinates_events(system)
+    selection = coordinates_events(system) if system.loop_method else ()
     events = (*setup.events, *selection)
     own = Watch if setup.events or not selection else CoordinatesWatch
     watch = own(events, setup.begin, setup.dt) if events else None
@@ -360,18 +355,17 @@ def _has_jumped(
 
 def _checkpoint(run: FixedRun | AdaptiveRun, sensing: Sensing | None) -> Checkpoint:
     """Return the checkpoint of a run in its present state."""
-    notes: dict[str, Any] = {}
-    # cases that were only interrupted here can be resumed
-    ended = [
-        [case, [o.status, o.time, o.message, o.q, o.v, o.x, o.event, o.body, o.quantity]]
-        for case, o in sorted(run.outcomes.items())
-        if o.status in ("event", "diverged", "zeno")
-    ]
+    notes = run.event_notes()
+    ended = []
+    for case, o in sorted(run.outcomes.items()):
+        # cases that were only interrupted here can be resumed
+        if o.status in ("event", "diverged", "zeno"):
+            fields = [o.status, o.time, o.message, o.q, o.v, o.x, o.event, o.body, o.quantity]
+            ended.append([case, fields])
     if ended:
         notes["ended"] = ended
     if run.asked >= 0:
         notes["asked"] = run.asked
-    notes |= run.event_notes()
     if sensing is not None:
         notes["sensing"] = sensing.memory()
     return Checkpoint(run.done, run.time, run.arrays(), notes)
@@ -385,25 +379,12 @@ def _header(
     if sensing is not None:
         named, units = sensing.channel_names, sensing.channel_units
         columns = (*columns, Column(SENSED, "sensor", named, units, "channel", "sensor reading"))
-    differing = _shaped(setup.parameters, batch, common=False)
-    return RunHeader(
-        setup.model,
-        setup.world,
-        batch,
-        columns,
-        setup.keywords(),
-        elements=setup.elements,
-        case_parameters=differing,
-    )
-
-
-def _shaped(parameters: Mapping[str, Any], batch: tuple[int, ...], *, common: bool) -> Any:
-    """Return parameters that differ between cases in the shape of the batch, or all parameters."""
-    return {
-        name: np.reshape(values, (*batch, -1)) if np.ndim(values) > 1 else values
-        for name, values in parameters.items()
-        if common or np.ndim(values) > 1
-    }
+    differing = {}
+    for name, values in setup.parameters.items():
+        if np.ndim(values) > 1:
+            differing[name] = np.reshape(values, (*batch, -1))
+    options = setup.keywords()
+    return RunHeader(setup.model, setup.world, batch, columns, options, setup.elements, differing)
 
 
 # the loop: controllers, sensors, rows, steps, progress, and the reasons to stop
@@ -491,11 +472,12 @@ class _Loop(NamedTuple):
             waits.append(sensing.every)
         # whether nothing but a controller interrupts native calls
         alone = ask if sensing is None and not self.strict and self.budget is None else None
-        if has_meshes(system):
+        if system.has_meshes:
             # their contacts are located before every step
             waits, alone = [1], None
         first, recorded = run.done, -1
-        now = shown = looked = clock()
+        now = shown = clock()
+        looked = now + HAND_ON_INTERVAL
         # native calls are no longer than these
         between = min(waits, default=steps)
         limit = max(FIRST_STEPS, run.first_steps(0.1 * CHUNK_SECONDS))
@@ -577,7 +559,10 @@ class _Loop(NamedTuple):
         u = run.held[:, : run.system.drive_size].copy()
         parts = [state[:, :nq], state[:, nq:], u]
         q, w, held = (np.ascontiguousarray(x).reshape(*batch, x.shape[-1]) for x in parts)
-        rows = _shaped(self.setup.parameters, batch, common=True)
+        rows = {
+            name: np.reshape(values, (*batch, -1)) if np.ndim(values) > 1 else values
+            for name, values in self.setup.parameters.items()
+        }
         sensing.look(run.done, q, w, held, run.time, **rows)
         run.readings = sensing.row.reshape(len(state), -1)
         if run.system.sensed:

@@ -268,9 +268,6 @@ class Preparation(NamedTuple):
     around: World
     """Surroundings of contacts."""
 
-    touching: tuple[Element, ...]
-    """Contact elements."""
-
     contact_pairs: Sequence[tuple[str, str]] | None
     """As `simulate` takes them."""
 
@@ -295,24 +292,19 @@ class Preparation(NamedTuple):
         if system.coordinates is not None:
             inner = state[:, model.nq + model.nv :]
             inner[:, system.coordinates.states] = starting_coordinates(system, state[:, : model.nq])
-        if system.is_exact or any(isinstance(element, RigidContact) for element in self.touching):
-            check_gaps(
-                model, state[:, : model.nq], self.around, self.contact_pairs, setup.begin, rows
-            )
         if system.contact is not None:
-            nq, moving = model.nq, model.nq + model.nv
+            positions, velocities = np.split(state[:, : model.nq + model.nv], [model.nq], axis=1)
+            if system.is_exact or system.ends_in_contact:
+                pairs = self.contact_pairs
+                check_gaps(model, positions, self.around, pairs, setup.begin, rows)
             held[:, system.discrete] = starting_states(
-                system, state[:, :nq], state[:, nq:moving], setup.begin, rows
+                system, positions, velocities, setup.begin, rows
             )
-        refuse_long_contact_steps(
-            system,
-            METHODS[setup.method],
-            setup.dt,
-            state[:, : model.nq],
-            setup.begin,
-            rows.get(ELEMENTS),
-        )
-        rows = mesh_parameters(system, rows, math.prod(batch) if batch else None)
+            method = METHODS[setup.method]
+            refuse_long_contact_steps(
+                system, method, setup.dt, positions, setup.begin, rows.get(ELEMENTS)
+            )
+            rows = mesh_parameters(system, rows, math.prod(batch) if batch else None)
         return batch, state, held, rows
 
 
@@ -338,7 +330,8 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         method = "dop853" if exact else "rk4"
     if method not in METHODS:
         raise OptionError("method", METHODS, method)
-    check_control(control)
+    if control is not None:
+        check_control(control)
     if not isinstance(limits, (bool, np.bool_)):
         raise OptionError("limits", (True, False), limits)
     extra = as_elements(given.forces)
@@ -379,7 +372,7 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         around = surrounded(model, world, fluid, given.passive, limits)
         surroundings, elements = around.world, (*around.elements, *extra)
     dt = _time("dt", given.dt, positive=True)
-    hold = _control_steps(model, control, given.control_dt, dt)
+    hold = None if control is None else _control_steps(model, control, given.control_dt, dt)
     if keep_inertia is not None:
         # refuses what cannot keep them
         method = keeping(METHODS[method], keep_inertia).name
@@ -389,10 +382,16 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         raise OptionError("method with adaptive steps", able, method)
     if not adapting:
         refuse_long_steps(elements, dt, {} if varied is None else varied.named)
-    if any(isinstance(element, RigidContact) for element in elements):
+    if RigidContact in map(type, elements):
         refuse_contact_method(METHODS[method], adapting)
     if exact:
         refuse_exact_method(METHODS[method], adapting)
+    if given.record_every is None:
+        record_every = _interval("record_dt", given.record_dt, DEFAULT_RECORD_DT, dt)
+    elif given.record_dt is not None:
+        raise DomainError("record_every", "record_every or record_dt alone", "both")
+    else:
+        record_every = at_least("record_every", given.record_every, 1)
     setup = RunSetup(
         model=model,
         world=surroundings,
@@ -401,12 +400,12 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         hold=hold,
         method=method,
         adaptive=adapting,
-        rtol=_tolerance("rtol", given.rtol, 1e-12 if exact else 1e-6),
-        atol=_tolerance("atol", given.atol, 1e-13 if exact else 1e-8),
+        rtol=_time("rtol", given.rtol, positive=True, default=1e-12 if exact else 1e-6),
+        atol=_time("atol", given.atol, positive=True, default=1e-13 if exact else 1e-8),
         dt=dt,
         begin=_time("time", given.time),
         steps=_whole_steps("duration", _time("duration", given.duration), dt),
-        record_every=_record_steps(given.record_dt, given.record_every, dt),
+        record_every=record_every,
         record=(given.record,) if isinstance(given.record, str) else tuple(given.record),
         sensors=_listed("sensors", given.sensors, Sensor, "Sensor"),
         events=_listed("events", given.events, (Event, TimeEvent), "Event or TimeEvent"),
@@ -442,7 +441,7 @@ def _prepare(given: SimpleNamespace) -> Preparation:
             "joint than fixed or driven ones",
             name=model.name,
         )
-    return Preparation(setup, system, varied, place or DEFAULT_WORLD, touching, pairs, vary)
+    return Preparation(setup, system, varied, place or DEFAULT_WORLD, pairs, vary)
 
 
 _DEFAULTS = simulate.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
@@ -834,22 +833,11 @@ def _listed(argument: str, given: Any, kind: Any, words: str) -> tuple[Any, ...]
 
 def _control_steps(model: Model, control: Any, control_dt: float | None, dt: float) -> int | None:
     """Return the steps between two samples of a controller; None if it is never sampled."""
-    if control is None:
-        return None
     if control_dt is None and is_traced(control):
         # discrete states of a controller are updated when it is sampled
         names = getattr(control, "discrete_state_names", ())
         return 1 if (names(model) if callable(names) else names) else None
     return _interval("control_dt", control_dt, DEFAULT_CONTROL_DT, dt)
-
-
-def _record_steps(record_dt: float | None, record_every: int | None, dt: float) -> int:
-    """Return the steps between two rows."""
-    if record_every is None:
-        return _interval("record_dt", record_dt, DEFAULT_RECORD_DT, dt)
-    if record_dt is not None:
-        raise DomainError("record_every", "record_every or record_dt alone", "both")
-    return at_least("record_every", record_every, 1)
 
 
 def _interval(argument: str, length: float | None, default: float, dt: float) -> int:
@@ -862,21 +850,19 @@ def _interval(argument: str, length: float | None, default: float, dt: float) ->
     return steps
 
 
-def _time(argument: str, value: Any, *, positive: bool = False) -> float:
-    """Return one finite number."""
+def _time(
+    argument: str, value: Any, *, positive: bool = False, default: float | None = None
+) -> float:
+    """Return one finite number; the default, if there is one, for None."""
+    if value is None and default is not None:
+        return default
     try:
         number = math.nan if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
         number = math.nan
-    least = 0.0 if positive else -math.inf
-    if not math.isfinite(number) or (positive and number <= least):
+    if not math.isfinite(number) or (positive and number <= 0.0):
         raise DomainError(argument, "a number above 0" if positive else "a number", f"{value!r}")
     return number
-
-
-def _tolerance(argument: str, value: float | None, default: float) -> float:
-    """Return a tolerance, which is above zero."""
-    return default if value is None else _time(argument, value, positive=True)
 
 
 def _whole_steps(argument: str, length: float, dt: float) -> int:

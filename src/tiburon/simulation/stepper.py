@@ -24,7 +24,7 @@ from tiburon.native.code import Code
 from tiburon.native.kernel import Kernel, ProgramSource, make_kernel
 from tiburon.native.row_loop import AddressTable, address_of
 from tiburon.simulation.fixed_run import BEGIN, DONE, DT, START, BoundStep, first_touch
-from tiburon.simulation.located_contact import LocatedContact, has_meshes
+from tiburon.simulation.located_contact import LocatedContact
 from tiburon.simulation.loop_coordinates import coordinates_events
 from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.simulate import Preparation, prepare
@@ -358,7 +358,7 @@ class Stepper:
         """Run-time parameters of kernels that differ between cases, with their sizes."""
         varied, known = self._ready.varied, self._system.parameters()
         found = () if varied is None else tuple(varied.rows)
-        if has_meshes(self._system):
+        if self._system.has_meshes:
             found = (*found, ELEMENTS)
         return {name: len(known[name]) for name in found}
 
@@ -509,7 +509,7 @@ class _Engine:
         system, source = owner.system, owner._source
         rows = {name: np.zeros((cases, size)) for name, size in owner.varied.items()}
         self.step = step = BoundStep(source, rows, cases, OPTIMIZED_CASES)
-        self._meshes = has_meshes(system)
+        self._meshes = system.has_meshes
         self._located: LocatedContact | None = None
         memory = step.widths.get("memory", 0)
         self.passes_held = "u" in step.chained

@@ -293,6 +293,7 @@ class System:
         commands: The commands and their places.
         command_names: Their names.
         x_names: Names of the continuous states, those of the controller last.
+        nx: Number of continuous states.
         x0: Initial continuous states, shape (nx,).
         z_names: Names of the discrete states of elements, then of the controller.
         z0: Initial discrete states, shape (nz,).
@@ -377,6 +378,7 @@ class System:
             "inner state",
             [*(n for e in self.elements for n in e.state_names(model)), *self.own_names],
         )
+        self.nx = len(self.x_names)
         start = [x for e in self.elements for x in e.initial_state(model)]
         if self.own_names:
             start += _called(control.initial_state, model)  # type: ignore[union-attr]
@@ -415,12 +417,7 @@ class System:
             )
         return found
 
-    @property
-    def nx(self) -> int:
-        """Number of continuous states."""
-        return len(self.x_names)
-
-    @property
+    @cached_property
     def drive_size(self) -> int:
         """Number of held values: commands, rates of a sampled controller, readings, z."""
         return int(self.discrete.stop)
@@ -527,7 +524,7 @@ class System:
             contacts = held, pushing
         return (*vd, *driving.rates, *own), tuple(forces), contacts
 
-    @property
+    @cached_property
     def is_exact(self) -> bool:
         """Whether contacts constrain accelerations, in modes that events change."""
         return self.contact is not None and isinstance(self.contact[0], ExactContact)
@@ -777,7 +774,7 @@ class System:
         pairs = zip(self.elements, self._places, strict=True)
         return [(one, at) for one, at in pairs if isinstance(one, PrescribedMotion)]
 
-    @property
+    @cached_property
     def prescribes(self) -> bool:
         """Whether joints follow given paths."""
         return bool(self._prescribed_places)
@@ -1005,15 +1002,20 @@ class System:
                 return candidate
         return None
 
-    @property
+    @cached_property
     def acts_in_contact(self) -> bool:
         """Whether forces of compliant contact act within steps."""
         return self.contact is not None and isinstance(self.contact[0], CompliantContact)
 
-    @property
+    @cached_property
     def ends_in_contact(self) -> bool:
         """Whether impulses of rigid contact act at the ends of steps."""
         return self.contact is not None and isinstance(self.contact[0], RigidContact)
+
+    @cached_property
+    def has_meshes(self) -> bool:
+        """Whether contacts are located outside of compiled code."""
+        return self.contact is not None and any(c.is_located for c in self.contact[0].candidates)
 
     def touch(
         self,
@@ -1800,12 +1802,11 @@ def surrounded(
         raise OptionError("passive", PASSIVES, passive)
     if isinstance(model, Model):
         model.check_unchanged()
-    # user code of the surroundings is traced again
-    traced = [
-        around.traced_key() if isinstance(around, (World, Water)) else None
-        for around in (world, fluid)
-    ]
-    key = (id(model), id(world), id(fluid), passive, bool(limits), *traced)
+    key: tuple[Hashable, ...] = (id(model), id(world), id(fluid), passive, bool(limits))
+    for around in (world, fluid):
+        # user code of the surroundings is traced again
+        if isinstance(around, (World, Water)):
+            key = (*key, around.traced_key())
     found = _recent.known.get(key)
     if found is None:
         found = Surrounded(model, world, fluid, passive, limits)
