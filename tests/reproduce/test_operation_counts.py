@@ -9,9 +9,9 @@ import pytest
 import tiburon as tb
 from tests.tolerances import ALGEBRA, assert_close
 from tiburon.algorithms.aba import aba
-from tiburon.reproduce import chains
+from tiburon.reproduce import chains, operation_counts
 from tiburon.reproduce.kernels import KERNELS, STORAGE, matrix_products
-from tiburon.reproduce.operation_counts import CountRow, count_tables, crossovers
+from tiburon.reproduce.operation_counts import CountRow, CountTable, count_tables, crossovers
 from tiburon.reproduce.published import ALGORITHMS, Cost, Polynomial, crossover
 from tiburon.spatial import roll_pitch_yaw_to_quaternion
 
@@ -27,7 +27,7 @@ def tables():
 def test_no_count_is_above_the_published_one(tables):
     """Multiplications and additions together, for every row of every table."""
     above = [
-        f"{table.source}, {row.label}: {row.verdict}"
+        f"{table.source}, {row.label}: above by {row.excess}"
         for table in tables
         for row in table.rows
         if row.excess > 0
@@ -182,13 +182,23 @@ def test_polynomials_are_formatted_as_published():
     assert hash(Polynomial(1, 2)) == hash(Polynomial("1", "2"))
 
 
-def test_verdicts_in_text():
-    """Multiplications and additions count alike."""
-    assert CountRow("", Cost(5, 5), Cost(6, 4)).verdict == "equal"
-    assert CountRow("", Cost(5, 5), Cost(6, 5)).verdict == "above by 1"
-    assert CountRow("", Cost(5, 5), Cost(2, 2)).verdict == "below by 6"
-    assert CountRow("", Cost(5, 5), Cost(2, 2)).public_verdict == ""
-    assert CountRow("", Cost(5, 5), Cost(2, 2), Cost(6, 5)).public_verdict == "above by 1"
+def test_verdicts_in_text(monkeypatch):
+    """Multiplications and additions count alike; counts with Free are shown, not judged."""
+    rows = (
+        CountRow("1", Cost(5, 5), Cost(6, 4)),
+        CountRow("2", Cost(5, 5), Cost(6, 5)),
+        CountRow("3", Cost(5, 5), Cost(2, 2), Cost(6, 5)),
+    )
+    monkeypatch.setattr(
+        operation_counts, "count_tables", lambda _: (CountTable("S", "T", "N", rows),)
+    )
+    table, _ = operation_counts.cell_tables()
+    assert [(cell.quantity, cell.ours, cell.good) for cell in table.cells] == [
+        ("N 1", "6m + 4a, equal", True),
+        ("N 2", "6m + 5a, above by 1", False),
+        ("N 3", "2m + 2a, below by 6", True),
+        ("N 3, with Free", "6m + 5a, above by 1", None),
+    ]
 
 
 def test_base_by_angles_is_the_floating_base():

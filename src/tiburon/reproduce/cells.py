@@ -1,6 +1,6 @@
 """Cells of tables of a source: what is published, what we find, and the verdict."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import NamedTuple, ParamSpec
 
@@ -137,7 +137,8 @@ def claim(
     reason: str = "",
 ) -> Cell:
     """Return a cell of a statement."""
-    return Cell(quantity, published, ours, kind, good, corrected, reason)
+    # NumPy's verdicts too are True or False
+    return Cell(quantity, published, ours, kind, bool(good), corrected, reason)
 
 
 def timing(quantity: str, published: float, ours: float) -> Cell:
@@ -171,3 +172,14 @@ def chosen_names(given: Iterable[str], known: Sequence[str], what: str) -> tuple
         if name not in known:
             raise UnknownNameError(what, name, known)
     return tuple(name for name in known if name in wanted)
+
+
+def chosen_tables(
+    makers: Mapping[str, Callable[[], CellTable]], names: Iterable[str] = (), what: str = "table"
+) -> tuple[CellTable, ...]:
+    """Return some tables in order; all by default.
+
+    Raises:
+        UnknownNameError: If there is no such table.
+    """
+    return tuple(makers[name]() for name in chosen_names(names, tuple(makers), what))

@@ -10,14 +10,14 @@ second. Here C = A A^T with A and d uniform in -1 to 1, as reproduced before; a 
 of random edges with contacts at random points of its faces, under a random wrench.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 
 from tiburon.arrays import Array
 from tiburon.contact.heuristic import guess, solve_heuristic
 from tiburon.contact.pruned import solve_pruned
+from tiburon.reproduce.cells import Cell, CellTable, claim
 
 Problem = Callable[[np.random.Generator, int], tuple[Array, Array]]
 
@@ -34,51 +34,25 @@ MAX_ERRORS = 3.0
 """Standard errors by which a mean may differ from what is published."""
 
 
-class StatisticsRow(NamedTuple):
-    """One published value beside ours."""
-
-    contacts: int
-    """Number of contacts."""
-
-    problems: int
-    """Number of problems."""
-
-    published: str
-    """What is published."""
-
-    ours: float
-    """Mean of the patterns tried, or share of right choices."""
-
-    error: float
-    """Standard error of ours."""
-
-    good: bool
-    """Whether ours agrees with what is published, within `MAX_ERRORS` standard errors."""
-
-
-class StatisticsTable(NamedTuple):
-    """Rows of one claim."""
-
-    title: str
-    rows: tuple[StatisticsRow, ...]
-
-
-def statistics_tables(problems: int = 400) -> tuple[StatisticsTable, ...]:
+def statistics_tables(problems: int = 400) -> tuple[CellTable, ...]:
     """Return all tables.
 
     Args:
         problems: Number of random problems for each number of contacts.
     """
     return (
-        StatisticsTable(
+        CellTable(
+            "Featherstone 1987, section 9.8.1",
             "patterns tried by the pruned search, of 2^n (mean)",
             tuple(_patterns(n, problems) for n in SIZES),
         ),
-        StatisticsTable(
+        CellTable(
+            "Featherstone 1987, section 9.8.1",
             "choices of the heuristic that are right, random problems",
             tuple(_choices(random_problem, n, problems, 0.98, 0.99) for n in SIZES),
         ),
-        StatisticsTable(
+        CellTable(
+            "Featherstone 1987, section 9.8.1",
             "choices of the heuristic that are right, single rigid bodies",
             tuple(_choices(body_problem, n, problems, 0.95, 1.0) for n in BODY_SIZES),
         ),
@@ -113,24 +87,20 @@ def body_problem(rng: np.random.Generator, contacts: int) -> tuple[Array, Array]
             return C, A @ (wrench * scale)
 
 
-def _patterns(contacts: int, problems: int) -> StatisticsRow:
+def _patterns(contacts: int, problems: int) -> Cell:
     rng = np.random.default_rng([SEED, contacts])
     tried = [solve_pruned(*random_problem(rng, contacts)).patterns for _ in range(problems)]
     mean, error = float(np.mean(tried)), float(np.std(tried) / np.sqrt(problems))
     expected = 1.5**contacts
-    return StatisticsRow(
-        contacts,
-        problems,
+    return claim(
+        f"{contacts} contacts, {problems} problems",
         f"{expected:.1f} of {2**contacts}",
-        mean,
-        error,
+        f"{mean:.2f} (standard error {error:.2f})",
         abs(mean - expected) <= MAX_ERRORS * error,
     )
 
 
-def _choices(
-    problem: Problem, contacts: int, problems: int, low: float, high: float
-) -> StatisticsRow:
+def _choices(problem: Problem, contacts: int, problems: int, low: float, high: float) -> Cell:
     rng = np.random.default_rng([SEED, contacts])
     wrong: list[int] = []
     made: list[int] = []
@@ -143,12 +113,10 @@ def _choices(
     total = max(1, sum(made))
     right = 1.0 - sum(wrong) / total
     error = float(np.sqrt(max(sum(wrong), 1)) / total)
-    return StatisticsRow(
-        contacts,
-        problems,
+    return claim(
+        f"{contacts} contacts, {problems} problems",
         f"{100 * low:.0f} to {100 * high:.0f} %",
-        right,
-        error,
+        f"{100 * right:.2f} % (standard error {100 * error:.2f} %)",
         low - MAX_ERRORS * error <= right <= high + MAX_ERRORS * error,
     )
 
@@ -158,9 +126,3 @@ def _check(C: Array, d: Array) -> None:
     one, other = solve_pruned(C, d), solve_heuristic(C, d)
     assert one.modes == other.modes, "searches disagree"
     assert max(one.residual, other.residual) < 1e-7, "conditions are violated"
-
-
-def count_rows(tables: Sequence[StatisticsTable]) -> tuple[int, int]:
-    """Return the number of rows, and of those that agree."""
-    rows = [row for table in tables for row in table.rows]
-    return len(rows), sum(row.good for row in rows)

@@ -1,26 +1,37 @@
 """All reproductions as tables of cells: one page with every published value beside ours."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiburon.errors import TiburonError
+from tiburon.formats.load import load
+from tiburon.functions.compilation import compile as compiled
+from tiburon.functions.dynamics import forward_dynamics
+from tiburon.functions.hybrid_dynamics import hybrid_dynamics
+from tiburon.model import Fixed, Inertia, Model, Water, World
+from tiburon.reproduce import chains, operation_counts, stars
 from tiburon.reproduce.cells import (
     DERIVED,
-    PUBLISHED,
-    Cell,
     Cells,
     CellTable,
     cell_table,
     chosen_names,
-    claim,
     count_cells,
     measured,
     number,
     timing,
 )
+from tiburon.reproduce.contact_statistics import statistics_tables
+from tiburon.reproduce.iftomm import benchmarks
+from tiburon.reproduce.khan import khan_tables
+from tiburon.reproduce.mcmillan import mcmillan_tables
+from tiburon.reproduce.nahon import nahon_tables
+from tiburon.reproduce.published import ALGORITHMS, STARS, Cost
+from tiburon.reproduce.solids import added_mass_table
 
 STATES = 64
 """Random states of the study of decoupled dynamics."""
@@ -48,34 +59,9 @@ class Reproduced(NamedTuple):
     """Why there are none; empty where there are."""
 
 
-def _operation_counts() -> Iterator[CellTable]:
-    from tiburon.reproduce.operation_counts import count_tables, crossovers
-
-    for table in count_tables():
-        plain = table.unit != "operations"
-        cells = []
-        for row in table.rows:
-            published, ours = (
-                str(cost.multiplications if plain else cost) for cost in (row.published, row.ours)
-            )
-            cells.append(claim(f"{table.label} {row.label}", published, ours, row.excess <= 0))
-        yield CellTable(table.source, table.title, tuple(cells), ("agrees: ours is not above",))
-    yield CellTable(
-        "Featherstone 1987, section 8.4",
-        "articulated bodies need fewer operations above N joints",
-        tuple(
-            measured(f"N, by {each.counted}", f"{each.published:.2f}", f"{each.ours:.2f}")
-            for each in crossovers()
-        ),
-    )
-
-
 @cell_table("McMillan, Orin and McGhee 1995, table II", "what water adds")
 def _vehicle_paper() -> Cells:
     """McMillan, Orin and McGhee 1995: what water and a mobile base add, in operations and time."""
-    from tiburon.reproduce import chains, stars
-    from tiburon.reproduce.published import ALGORITHMS, STARS, Cost
-
     known = {**ALGORITHMS, **STARS}
     names = ("paper_articulated", "paper_mobile", "paper_vehicle")
     printed = [known[name].at(6) for name in names]
@@ -114,11 +100,6 @@ THIS_MACHINE = "ours: compiled kernels of this machine"
 @cell_table("McMillan 1994, Table 20", "time of one iteration on a 150 MHz R4400")
 def _iterations() -> Cells:
     """Forward dynamics under water of the vehicle with its arm, and of the walker on six legs."""
-    from tiburon.formats.load import load
-    from tiburon.functions.compilation import compile as compiled
-    from tiburon.functions.dynamics import forward_dynamics
-    from tiburon.model import Water
-
     for name, what, published in (
         ("tiburon_titan", "vehicle with an arm of six joints", "0.68 to 0.73"),
         ("aquarobot", "walker on six legs of four joints", "2.5 to 2.8"),
@@ -135,11 +116,6 @@ def _iterations() -> Cells:
 )
 def _run_times() -> Cells:
     """Times of forward dynamics of an arm on a fixed, on a floating base, and under water."""
-    from tiburon.formats.load import load
-    from tiburon.functions.compilation import compile as compiled
-    from tiburon.functions.dynamics import forward_dynamics
-    from tiburon.model import Fixed, Model, Water
-
     rov = load("tiburon_titan")
     first, *rest = rov.bodies
     fixed = Model("arm", [replace(first, joint=Fixed("dock")), *rest])
@@ -160,8 +136,6 @@ def _run_times() -> Cells:
 
 
 def _time_of(kernel: Callable[..., Any], model: Any) -> float:
-    from time import perf_counter
-
     q, v = model.random_state(1)
     tau = np.zeros(model.nv)
     best = np.inf
@@ -181,11 +155,6 @@ def _decoupled() -> Cells:
 
     The source asks for this study before decoupled dynamics is used, and has none.
     """
-    from tiburon.formats.load import load
-    from tiburon.functions.dynamics import forward_dynamics
-    from tiburon.functions.hybrid_dynamics import hybrid_dynamics
-    from tiburon.model import Inertia, Model, World
-
     free = World(gravity=(0.0, 0.0, 0.0))
     rov = load("tiburon_titan")
     first, *arm = rov.bodies
@@ -226,83 +195,19 @@ def _decoupled() -> Cells:
     )
 
 
-def _added_mass() -> Iterator[CellTable]:
-    from tiburon.reproduce.solids import PARTS, panel_rows
-
-    cells = tuple(
-        claim(f"{row.body}, {row.motion}", f"{row.published:.4f}", f"{row.ours[-1]:.4f}", row.good)
-        for row in panel_rows(PARTS)
-    )
-    count = 20 * PARTS[-1] ** 2
-    yield CellTable(
-        "Lamb; Sihvola and others 2004",
-        f"added mass relative to the displaced water, by {count} panels",
-        cells,
-        ("agrees: within 1.5 %",),
-    )
-
-
-def _iftomm() -> Iterator[CellTable]:
-    from tiburon.reproduce.iftomm import benchmarks
-
-    for found in benchmarks():
-        cells = [
-            Cell(row.quantity, f"{row.reference:.10g}", f"{row.ours:.10g}", PUBLISHED, row.good)
-            for row in found.rows
-        ]
-        if found.published_wall_time is not None:
-            cells.append(
-                measured(
-                    "wall-clock time [s], beside OpenSim 3.2 on a Core i5-4570",
-                    f"{found.published_wall_time:g}",
-                    f"{found.wall_time:.3g}",
-                )
-            )
-        remarks = (f"references: {found.source}", *found.remarks)
-        yield CellTable(found.name, found.title, tuple(cells), remarks)
-
-
-def _statistics() -> Iterator[CellTable]:
-    from tiburon.reproduce.contact_statistics import statistics_tables
-
-    for table in statistics_tables():
-        cells = []
-        for row in table.rows:
-            ours = f"{100 * row.ours:.2f} %" if "%" in row.published else f"{row.ours:.2f}"
-            quantity = f"{row.contacts} contacts, {row.problems} problems"
-            cells.append(claim(quantity, row.published, ours, row.good))
-        yield CellTable("Featherstone 1987, section 9.8.1", table.title, tuple(cells))
-
-
-def _nahon() -> Iterable[CellTable]:
-    from tiburon.reproduce.nahon import nahon_tables
-
-    return nahon_tables()
-
-
-def _khan() -> Iterable[CellTable]:
-    from tiburon.reproduce.khan import khan_tables
-
-    return khan_tables()
-
-
-def _mcmillan() -> Iterable[CellTable]:
-    from tiburon.reproduce.mcmillan import mcmillan_tables
-
-    return mcmillan_tables()
-
-
 GROUPS: Mapping[str, Group] = {
-    "operation-counts": Group("Featherstone 1987, McMillan 1994 and 1995", _operation_counts),
+    "operation-counts": Group(
+        "Featherstone 1987, McMillan 1994 and 1995", operation_counts.cell_tables
+    ),
     "vehicle-paper": Group("McMillan, Orin and McGhee 1995", lambda: (_vehicle_paper(),)),
     "run-times": Group("McMillan 1994 and 1995", lambda: (_iterations(), _run_times())),
     "decoupled": Group("McMillan 1994", lambda: (_decoupled(),)),
-    "mcmillan": Group("McMillan 1994", _mcmillan),
-    "khan": Group("Khan 2002", _khan),
-    "nahon": Group("Nahon 1991", _nahon),
-    "contact-statistics": Group("Featherstone 1987", _statistics),
-    "iftomm": Group("IFToMM library of benchmark problems", _iftomm),
-    "added-mass": Group("Potential flow", _added_mass),
+    "mcmillan": Group("McMillan 1994", mcmillan_tables),
+    "khan": Group("Khan 2002", khan_tables),
+    "nahon": Group("Nahon 1991", nahon_tables),
+    "contact-statistics": Group("Featherstone 1987", statistics_tables),
+    "iftomm": Group("IFToMM library of benchmark problems", benchmarks),
+    "added-mass": Group("Potential flow", lambda: (added_mass_table(),)),
 }
 """All reproductions, in the order of the page."""
 

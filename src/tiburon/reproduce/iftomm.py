@@ -1,25 +1,25 @@
 """Mechanisms of the IFToMM multibody benchmark library, simulated and compared with references.
 
-Every row has a reference value, the computed value and a tolerance. `iftomm_references` cites the
-origin of the references. Models are those of the zoo, which cite the sources of their data.
+`iftomm_references` cites the origin of the references. Models are those of the zoo, which cite the
+sources of their data.
 """
 
 import math
 import time as clock
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tiburon.arrays import Array
-from tiburon.errors import OptionError
 from tiburon.formats.load import load
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.kinematics import kinetic_energy, potential_energy
 from tiburon.loops.constraints import constraint_count
 from tiburon.model import Model, World
 from tiburon.reproduce import iftomm_references as references
+from tiburon.reproduce.cells import Cell, CellTable, chosen_tables, claim, measured
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
 
@@ -33,81 +33,13 @@ DRIFT_TOLERANCE = 1e-6
 """Largest energy drift, relative to the largest kinetic energy."""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkRow:
-    """One quantity of one mechanism."""
-
-    quantity: str
-    """Name and unit."""
-
-    reference: float
-    """Reference value."""
-
-    ours: float
-    """Computed value."""
-
-    allowed: float
-    """Largest absolute error."""
-
-    @property
-    def error(self) -> float:
-        """Absolute error."""
-        return abs(self.ours - self.reference)
-
-    @property
-    def good(self) -> bool:
-        """Whether the error is within the tolerance; false for NaN."""
-        return self.error <= self.allowed
+def benchmarks(names: Iterable[str] = ()) -> tuple[CellTable, ...]:
+    """Simulate mechanisms among `PROBLEMS` and compare them with references; all by default."""
+    makers = {name: partial(problem, name) for name, problem in PROBLEMS.items()}
+    return chosen_tables(makers, names, "problem")
 
 
-@dataclass(frozen=True, slots=True)
-class Benchmark:
-    """Results of one mechanism."""
-
-    name: str
-    """Name on the command line."""
-
-    title: str
-    """Mechanism, duration and step."""
-
-    source: str
-    """Origin of the references."""
-
-    wall_time: float
-    """Wall-clock time of the run with cached code [s]."""
-
-    published_wall_time: float | None
-    """Wall-clock time of another code [s], see `references.OPENSIM_WALL_TIMES`."""
-
-    rows: tuple[BenchmarkRow, ...]
-    """Compared quantities."""
-
-    remarks: tuple[str, ...] = ()
-    """Times of further runs, and quantities that are not compared."""
-
-    @property
-    def good(self) -> bool:
-        """Whether all rows are within tolerance."""
-        return all(row.good for row in self.rows)
-
-
-def benchmarks(names: Sequence[str] = ()) -> Iterator[Benchmark]:
-    """Simulate mechanisms and yield each with its references.
-
-    Args:
-        names: Names among `PROBLEMS`; all by default.
-
-    Raises:
-        OptionError: If there is no such problem.
-    """
-    for name in names:
-        if name not in PROBLEMS:
-            raise OptionError("problem", PROBLEMS, name)
-    for name in names or PROBLEMS:
-        yield PROBLEMS[name](name)
-
-
-def _four_bars(name: str) -> Benchmark:
+def _four_bars(name: str) -> CellTable:
     """Simulate N four-bars through the singular poses in which all rods are collinear."""
     windows = int(name.rpartition("-")[2])
     model = load(f"n_four_bar_{windows}")
@@ -121,30 +53,25 @@ def _four_bars(name: str) -> Benchmark:
     # in singular poses each window adds a DoF, which keeps the velocity that rounding gave it
     near = 5e-7 * windows
     rows = (
-        BenchmarkRow("x of B0 at 10 s [m]", tip_exact[-1, 0], tip[-1, 0], near),
-        BenchmarkRow("y of B0 at 10 s [m]", tip_exact[-1, 1], tip[-1, 1], near),
-        BenchmarkRow("B0, largest position error [m]", 0.0, _largest(tip - tip_exact), near),
-        BenchmarkRow(
-            "B0, largest speed error [m/s]", 0.0, _largest(run.v[:, 0] + exact[:, 1]), near
-        ),
-        BenchmarkRow(
-            "singular poses passed", _crossings(exact[:, 0]), _crossings(run.q[:, 0]), 0.0
-        ),
-        BenchmarkRow("degrees of freedom in regular poses", 1, _dof(model, run.q[-1]), 0.0),
-        BenchmarkRow("degrees of freedom in singular poses", windows + 1, _dof(model, flat), 0.0),
+        _row("x of B0 at 10 s [m]", tip_exact[-1, 0], tip[-1, 0], near),
+        _row("y of B0 at 10 s [m]", tip_exact[-1, 1], tip[-1, 1], near),
+        _row("B0, largest position error [m]", 0.0, _largest(tip - tip_exact), near),
+        _row("B0, largest speed error [m/s]", 0.0, _largest(run.v[:, 0] + exact[:, 1]), near),
+        _row("singular poses passed", _crossings(exact[:, 0]), _crossings(run.q[:, 0]), 0.0),
+        _row("degrees of freedom in regular poses", 1, _dof(model, run.q[-1]), 0.0),
+        _row("degrees of freedom in singular poses", windows + 1, _dof(model, flat), 0.0),
         *_conserved(model, run, _mechanical(model, run)),
     )
-    return Benchmark(
+    return _table(
         name,
         f"N-four-bar, N = {windows}: {DURATION:g} s in steps of 1 ms",
         "degrees of freedom: library; motion: a rotating pendulum, in elliptic functions",
         seconds,
-        references.OPENSIM_WALL_TIMES.get(name),
         rows,
     )
 
 
-def _andrews(name: str) -> Benchmark:
+def _andrews(name: str) -> CellTable:
     """Simulate Andrews' squeezer for 0.05 s with motor, as in the library, then 10 s without."""
     model = load("andrews_squeezer")
     dt, moment = 5e-6, 0.033
@@ -157,11 +84,11 @@ def _andrews(name: str) -> Benchmark:
     rows = []
     for joint, angle in references.ANDREWS_ANGLES.items():
         found = _coordinate(driven.q[at], model, joint)
-        rows.append(BenchmarkRow(f"{joint} at 0.03 s [rad]", angle, found, 1e-7))
+        rows.append(_row(f"{joint} at 0.03 s [rad]", angle, found, 1e-7))
     for joint, speed in references.ANDREWS_SPEEDS.items():
         found = _coordinate(driven.v[at], model, joint)
         # at 1140 rad/s, as many digits as the angles have
-        rows.append(BenchmarkRow(f"rate of {joint} [rad/s]", speed, found, 1e-4))
+        rows.append(_row(f"rate of {joint} [rad/s]", speed, found, 1e-4))
     tree = model.without_loops()
     beta = driven.q[:, model.slice("beta", of="q")][:, 0]
     # energy minus work of the motor
@@ -171,18 +98,17 @@ def _andrews(name: str) -> Benchmark:
     free, free_seconds = _timed(model, DURATION, **last, world=flat, dt=2 * dt, record_dt=0.05)
     energy = kinetic_energy(tree, free.q, free.v) + _coil_energy(model, free.q)
     rows += _conserved(model, free, energy, "motor off")
-    return Benchmark(
+    return _table(
         name,
         "Andrews' squeezer: 0.05 s in steps of 5 us, then 10 s of 10 us without its motor",
         "test set for IVP solvers, t = 0.03 s",
         seconds,
-        references.OPENSIM_WALL_TIMES.get(name),
-        tuple(rows),
-        (f"motor off: wall-clock time {free_seconds:.3f} s for {DURATION:g} s",),
+        rows,
+        f"motor off: wall-clock time {free_seconds:.3f} s for {DURATION:g} s",
     )
 
 
-def _bricard(name: str) -> Benchmark:
+def _bricard(name: str) -> CellTable:
     """Simulate Bricard's mechanism, which has mobility 1 although Gruebler's count is 0."""
     model = load("bricard")
     run, seconds = _timed(model, DURATION, q=model.neutral(), dt=1e-3)
@@ -192,31 +118,30 @@ def _bricard(name: str) -> Benchmark:
     # angles that are zero here are right angles in the source
     curve = (1.0 + np.sin(odd[:, 0])) * (1.0 + np.sin(even[:, 0])) - 1.0
     rows = [
-        BenchmarkRow("degrees of freedom by Gruebler's count", 0, counted, 0.0),
-        BenchmarkRow("degrees of freedom by rank", 1, _dof(model, run.q[len(run.q) // 3]), 0.0),
+        _row("degrees of freedom by Gruebler's count", 0, counted, 0.0),
+        _row("degrees of freedom by rank", 1, _dof(model, run.q[len(run.q) // 3]), 0.0),
     ]
     for instant, angles in references.BRICARD.items():
         at = int(np.argmin(np.abs(run.time - instant)))
         rows += [
-            BenchmarkRow(f"{which} hinges at {instant:g} s [rad]", angle, float(found[at, 0]), 1e-8)
+            _row(f"{which} hinges at {instant:g} s [rad]", angle, float(found[at, 0]), 1e-8)
             for which, angle, found in zip(("odd", "even"), angles, (odd, even), strict=True)
         ]
     rows += [
-        BenchmarkRow("closure equation, residual", 0.0, _largest(curve), RESIDUAL_TOLERANCE),
-        BenchmarkRow("odd hinges, difference [rad]", 0.0, float(np.ptp(odd, axis=1).max()), 1e-8),
+        _row("closure equation, residual", 0.0, _largest(curve), RESIDUAL_TOLERANCE),
+        _row("odd hinges, difference [rad]", 0.0, float(np.ptp(odd, axis=1).max()), 1e-8),
         *_conserved(model, run, _mechanical(model, run)),
     ]
-    return Benchmark(
+    return _table(
         name,
         f"Bricard's mechanism: {DURATION:g} s in steps of 1 ms",
         "degrees of freedom: library; curve: Chen, You and Tarnai 2005; angles: reduced equations",
         seconds,
-        references.OPENSIM_WALL_TIMES.get(name),
-        tuple(rows),
+        rows,
     )
 
 
-def _governor(name: str) -> Benchmark:
+def _governor(name: str) -> CellTable:
     """Simulate the flyball governor, whose rods are springs of 8e5 N/m and need short steps."""
     model = load("flyball_governor")
     start = np.zeros(model.nv)
@@ -229,33 +154,32 @@ def _governor(name: str) -> Benchmark:
     height, spin = (_coordinate(run.q[-1], model, joint) for joint in ("height", "spin"))
     arms = [_coordinate(run.q[-1], model, f"{side}_hinge") for side in ("left", "right")]
     rows = (
-        BenchmarkRow("slider height [m]", reference.height, height, 1e-8),
-        BenchmarkRow("left arm angle [rad]", reference.hinge, arms[0], 1e-8),
-        BenchmarkRow("right arm angle [rad]", reference.hinge, arms[1], 1e-8),
-        BenchmarkRow("shaft angle [rad]", reference.spin, spin, 1e-6),
-        BenchmarkRow(
+        _row("slider height [m]", reference.height, height, 1e-8),
+        _row("left arm angle [rad]", reference.hinge, arms[0], 1e-8),
+        _row("right arm angle [rad]", reference.hinge, arms[1], 1e-8),
+        _row("shaft angle [rad]", reference.spin, spin, 1e-6),
+        _row(
             "shaft speed [rad/s]", reference.spin_rate, _coordinate(run.v[-1], model, "spin"), 1e-7
         ),
-        BenchmarkRow(
+        _row(
             "angular momentum about the shaft, drift, relative",
             0.0,
             _largest(around_shaft / around_shaft[0] - 1.0),
             1e-9,
         ),
-        BenchmarkRow("damper losses [J]", reference.lost, float(energy[0] - energy[-1]), 1e-8),
+        _row("damper losses [J]", reference.lost, float(energy[0] - energy[-1]), 1e-8),
     )
-    return Benchmark(
+    return _table(
         name,
         f"flyball governor: {DURATION:g} s in steps of 20 us",
         "reduced equations",
         seconds,
-        None,
         rows,
-        ("no loops; the energy dissipated by dampers is compared in place of energy drift",),
+        "no loops; the energy dissipated by dampers is compared in place of energy drift",
     )
 
 
-PROBLEMS: dict[str, Callable[[str], Benchmark]] = {
+PROBLEMS: dict[str, Callable[[str], CellTable]] = {
     "four-bar-2": _four_bars,
     "four-bar-40": _four_bars,
     "andrews": _andrews,
@@ -263,6 +187,26 @@ PROBLEMS: dict[str, Callable[[str], Benchmark]] = {
     "governor": _governor,
 }
 """Mechanisms by their names on the command line."""
+
+
+def _table(
+    name: str, title: str, source: str, seconds: float, cells: Iterable[Cell], *remarks: str
+) -> CellTable:
+    """Return the values of one mechanism, and the wall-clock time of its run with cached code."""
+    published = references.OPENSIM_WALL_TIMES.get(name)
+    time = measured(
+        "wall-clock time [s], beside OpenSim 3.2 on a Core i5-4570",
+        "-" if published is None else f"{published:g}",
+        f"{seconds:.3f}",
+    )
+    return CellTable(name, title, (*cells, time), (f"references: {source}", *remarks))
+
+
+def _row(quantity: str, reference: float, ours: float, allowed: float) -> Cell:
+    """Return a value that agrees within an absolute error; NaN does not."""
+    error = abs(ours - reference)
+    text = f"{ours:.10g} (error {error:.1e}, allowed {allowed:.1e})"
+    return claim(quantity, f"{reference:.10g}", text, error <= allowed)
 
 
 def _timed(model: Model, duration: float, *, dt: float, **options: Any) -> tuple[Trajectory, float]:
@@ -280,17 +224,15 @@ def _mechanical(model: Model, run: Trajectory) -> Array:
     return np.asarray(kinetic_energy(tree, run.q, run.v) + potential_energy(tree, run.q))
 
 
-def _conserved(
-    model: Model, run: Trajectory, energy: Array, when: str = ""
-) -> tuple[BenchmarkRow, BenchmarkRow]:
+def _conserved(model: Model, run: Trajectory, energy: Array, when: str = "") -> tuple[Cell, Cell]:
     """Return rows for energy drift and loop-closure error, which should be zero."""
     largest = float(kinetic_energy(model.without_loops(), run.q, run.v).max())
     after = f", {when}" if when else ""
     drift = _largest(energy - energy[0]) / largest
     residual = _largest(constraint_residual(model, run.q))
     return (
-        BenchmarkRow(f"energy drift, relative{after}", 0.0, drift, DRIFT_TOLERANCE),
-        BenchmarkRow(f"loop-closure error [m, rad]{after}", 0.0, residual, RESIDUAL_TOLERANCE),
+        _row(f"energy drift, relative{after}", 0.0, drift, DRIFT_TOLERANCE),
+        _row(f"loop-closure error [m, rad]{after}", 0.0, residual, RESIDUAL_TOLERANCE),
     )
 
 

@@ -48,7 +48,7 @@ from tiburon.reproduce.cells import (
     Cells,
     CellTable,
     cell_table,
-    chosen_names,
+    chosen_tables,
     claim,
     lost,
     measured,
@@ -986,15 +986,8 @@ TABLES: Mapping[str, Callable[[], CellTable]] = {
 
 
 def khan_tables(parts: Iterable[str] = ()) -> tuple[CellTable, ...]:
-    """Return some tables in order; all by default.
-
-    Args:
-        parts: Names such as "torques".
-
-    Raises:
-        UnknownNameError: If there is no such table.
-    """
-    return tuple(TABLES[name]() for name in chosen_names(parts, tuple(TABLES), "table"))
+    """Return tables by name, such as "torques"; all by default."""
+    return chosen_tables(TABLES, parts)
 
 
 def khan_page(tables: Iterable[CellTable]) -> str:

@@ -39,7 +39,7 @@ from tiburon.reproduce.cells import (
     Cells,
     CellTable,
     cell_table,
-    chosen_names,
+    chosen_tables,
     claim,
     lost,
     measured,
@@ -643,15 +643,8 @@ TABLES: Mapping[str, Callable[[], CellTable]] = {
 
 
 def mcmillan_tables(parts: Iterable[str] = ()) -> tuple[CellTable, ...]:
-    """Return some tables in order; all by default.
-
-    Args:
-        parts: Names such as "table-2".
-
-    Raises:
-        UnknownNameError: If there is no such table.
-    """
-    return tuple(TABLES[name]() for name in chosen_names(parts, tuple(TABLES), "table"))
+    """Return tables by name, such as "table-2"; all by default."""
+    return chosen_tables(TABLES, parts)
 
 
 def mcmillan_page(tables: Iterable[CellTable]) -> str:

@@ -12,12 +12,13 @@ velocity in body axes, which costs more: its counts are listed separately. Vehic
 motion are counted there by `hybrid_dynamics`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import NamedTuple
 
 from tiburon.model import Free
 from tiburon.reproduce import chains, stars
+from tiburon.reproduce.cells import CellTable, claim, measured
 from tiburon.reproduce.kernels import KERNELS, MATRIX_SIZES, STORAGE, matrix_products
 from tiburon.reproduce.published import ALGORITHMS, CHAINS, STARS, Cost, PublishedCount, crossover
 
@@ -59,8 +60,7 @@ PUBLIC: Mapping[str, Callable[[int], Cost]] = {
 """Counting functions of algorithms with floating bodies on the `Free` joint."""
 
 
-@dataclass(frozen=True, slots=True)
-class CountRow:
+class CountRow(NamedTuple):
     """One published count and ours."""
 
     label: str
@@ -82,19 +82,8 @@ class CountRow:
         """Excess of the count on the `Free` joint; None without a floating body."""
         return None if self.public is None else self.public.total - self.published.total
 
-    @property
-    def verdict(self) -> str:
-        """The comparison as text."""
-        return _comparison(self.excess)
 
-    @property
-    def public_verdict(self) -> str:
-        """The comparison of the count on the `Free` joint; empty without a floating body."""
-        return "" if self.public_excess is None else _comparison(self.public_excess)
-
-
-@dataclass(frozen=True, slots=True)
-class CountTable:
+class CountTable(NamedTuple):
     """Counts of one published table."""
 
     source: str
@@ -111,8 +100,7 @@ class CountTable:
     """Counted quantity: operations, matrix products, or stored values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Crossover:
+class Crossover(NamedTuple):
     """Number of joints above which articulated bodies need fewer operations."""
 
     counted: str
@@ -123,6 +111,37 @@ class Crossover:
 
     ours: float
     """Intersection of our counts."""
+
+
+def cell_tables(largest: int = MAX_JOINTS) -> Iterator[CellTable]:
+    """Yield all counts with their verdicts, then the crossovers.
+
+    Args:
+        largest: Largest number of joints.
+    """
+    for table in count_tables(largest):
+
+        def text(cost: Cost, excess: int | None = None, table: CountTable = table) -> str:
+            counted = str(cost.multiplications if table.unit != "operations" else cost)
+            return counted if excess is None else f"{counted}, {_comparison(excess)}"
+
+        cells = []
+        for row in table.rows:
+            label, published = f"{table.label} {row.label}", text(row.published)
+            ours = text(row.ours, row.excess)
+            cells.append(claim(label, published, ours, row.excess <= 0))
+            if row.public is not None:
+                on_free = text(row.public, row.public_excess)
+                cells.append(measured(f"{label}, with Free", published, on_free))
+        yield CellTable(table.source, table.title, tuple(cells), ("agrees: ours is not above",))
+    yield CellTable(
+        "Featherstone 1987, section 8.4",
+        "articulated bodies need fewer operations above N joints",
+        tuple(
+            measured(f"N, by {each.counted}", f"{each.published:.2f}", f"{each.ours:.2f}")
+            for each in crossovers()
+        ),
+    )
 
 
 def count_tables(largest: int = MAX_JOINTS) -> tuple[CountTable, ...]:
@@ -228,10 +247,10 @@ def _both(published: PublishedCount) -> Callable[[float], float]:
     return lambda n: published.multiplications(n) + published.additions(n)
 
 
-def _our_crossover(measure: Callable[[Cost], int], sizes: Iterable[int] = range(2, 40)) -> float:
+def _our_crossover(measure: Callable[[Cost], int]) -> float:
     """Return where our counts intersect, interpolated linearly between numbers of joints."""
     before = 0
-    for n in sizes:
+    for n in range(2, 40):
         composite, articulated = (
             measure(counted(n))
             for counted in (chains.forward_by_composite_rigid_body, chains.articulated_body)

@@ -8,7 +8,7 @@ to displaced mass: the field around a body that excludes it equals the flow arou
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tiburon.hydro.coefficients import ellipsoid_added_mass
 from tiburon.hydro.mesh import Mesh
 from tiburon.hydro.panels import panel_added_mass
 from tiburon.model.value_checks import Vec3
+from tiburon.reproduce.cells import Cells, cell_table, claim
 
 CUBE_CORNERS = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
 CUBE_SQUARES = (
@@ -129,13 +130,10 @@ ALLOWED = 0.015
 """Largest relative error of the finest mesh."""
 
 
-@dataclass(frozen=True, slots=True)
-class PanelRow:
+class PanelRow(NamedTuple):
     """One added-mass coefficient of one body."""
 
     body: str
-    """Name of the body."""
-
     motion: str
     """ "along x", or "about y"."""
 
@@ -146,8 +144,6 @@ class PanelRow:
     """The same by panels, one per mesh."""
 
     panels: tuple[int, ...]
-    """Number of panels of each mesh."""
-
     estimate: float
     """Relative error estimate of the finest mesh."""
 
@@ -156,13 +152,21 @@ class PanelRow:
         """Relative errors."""
         return tuple(found / self.published - 1.0 for found in self.ours)
 
-    @property
-    def good(self) -> bool:
-        """Whether the error of the finest mesh is within tolerance."""
-        return abs(self.errors[-1]) <= ALLOWED
+
+@cell_table(
+    "Lamb; Sihvola and others 2004", "added mass relative to the displaced water, by panels"
+)
+def added_mass_table(parts: Sequence[int] = PARTS) -> Cells:
+    """Return all bodies beside published values; arguments are those of `panel_rows`."""
+    for row in panel_rows(parts):
+        errors = ", ".join(f"{100 * error:+.2f} %" for error in row.errors)
+        text = f"{row.ours[-1]:.4f} (errors {errors}; estimated {100 * row.estimate:.1f} %)"
+        good = abs(row.errors[-1]) <= ALLOWED
+        yield claim(f"{row.body}, {row.motion}", f"{row.published:.4f}", text, good)
+    yield f"{', '.join(str(20 * k * k) for k in parts)} panels; the last agree within 1.5 %"
 
 
-def panel_rows(parts: Sequence[int] = PARTS) -> Iterator[PanelRow]:
+def panel_rows(parts: Sequence[int]) -> Iterator[PanelRow]:
     """Compute added mass of all bodies and yield the comparisons.
 
     Args:
