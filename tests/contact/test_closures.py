@@ -1,13 +1,14 @@
 """Contacts as joints of closed loops: degrees of freedom, equal accelerations, changes in a run."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.contact.candidates import candidates_of
-from tiburon.contact.closures import closures_of_kind, contact_closure_of
+from tiburon.contact.candidates import Part, candidates_of
+from tiburon.contact.closures import ContactClosure, contact_closure_of
 from tiburon.model.contact_kinds import CONTACT_KINDS, contact_kind
 
 INERTIA = tb.Inertia(1.5, (0.02, -0.01, 0.03), np.diag([0.05, 0.06, 0.07]))
@@ -20,13 +21,42 @@ def free_body(shape=None):
     )
 
 
+def closures_of_kind(kind, pose, length):
+    """Closures that bind the body as a kind does: z is its normal or axis, x a line's direction."""
+
+    def point_on_plane(kind, name, end):
+        plane = Part("world", "plane", pose, ())
+        return ContactClosure(name, Part("body", "sphere", end, (0.0,)), plane, kind)
+
+    if kind.constrained == ("fz",):
+        return (point_on_plane(kind, "touch", tb.Pose()),)
+    if kind.constrained == ("fz", "ny") and not kind.frictional:
+        ends = (tb.Pose(translation=(s * 0.5 * length, 0.0, 0.0)) for s in (-1.0, 1.0))
+        point = replace(kind, name="point", constrained=("fz",))
+        return tuple(point_on_plane(point, f"touch {k}", end) for k, end in enumerate(ends))
+    z = {"axis": (0.0, 0.0, 1.0)}
+    # a line that sticks rolls over: it turns about itself
+    make, more = {
+        "line": (tb.Revolute, {"axis": (1.0, 0.0, 0.0)}),
+        "plane": (tb.Planar, {}),
+        "planar": (tb.Planar, {}),
+        "revolute": (tb.Revolute, z),
+        "prismatic": (tb.Prismatic, z),
+        "helical": (tb.Screw, {"pitch": kind.pitch, **z}),
+        "cylindrical": (tb.Cylindrical, z),
+        "spherical": (tb.Spherical, {}),
+    }.get(kind.name if kind.dof else "", (tb.Fixed, {}))
+    joint = make("touch joint", pose=pose, **more)
+    return (tb.LoopClosure("touch", "world", "body", joint, tb.Pose()),)
+
+
 @pytest.mark.parametrize("friction", [False, True])
 @pytest.mark.parametrize("name", CONTACT_KINDS)
 def test_closures_leave_the_degrees_of_freedom_of_their_kind(name, friction):
     """Nahon's catalogue, N = 5 to 0, as the mobility of a body that one contact holds."""
     kind = contact_kind(name, friction=friction, pitch=0.1 if name == "helical" else 0.0)
     turn = tb.Pose.from_rpy((0.3, -0.2, 0.5), (0.1, 0.2, 0.3))
-    loops = closures_of_kind(kind, "touch", "world", "body", pose=turn, length=0.4)
+    loops = closures_of_kind(kind, turn, length=0.4)
     model = free_body().with_loops(*loops)
     q = np.concatenate([_quaternion(np.array(turn.rotation)), turn.translation])
     assert np.abs(tb.constraint_residual(model, q)).max() < 1e-12

@@ -8,11 +8,15 @@ from tiburon.load_sharing.equality import (
     DirectSubstitution,
     partition_of,
     solve_by_inversion,
-    solve_by_substitution,
     solve_orthogonally,
     solve_with_multipliers,
 )
 from tiburon.reproduce.nahon_problems import walker_problem
+
+
+def solve_by_substitution(W, c, A1, b1):
+    return DirectSubstitution.of(W, A1).solve(W, c, A1, b1).solution
+
 
 METHODS = (solve_by_inversion, solve_orthogonally, solve_with_multipliers, solve_by_substitution)
 

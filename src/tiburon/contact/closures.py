@@ -18,26 +18,14 @@ from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
 from tiburon.contact.geometry.pairs import pair
 from tiburon.contact.geometry.vectors import perpendicular
 from tiburon.errors import ModelError
-from tiburon.model import WORLD, LoopClosure, Pose, TracedClosure
-from tiburon.model.closure import Closure, FrameMotion, FramePose
+from tiburon.model import WORLD, Pose, TracedClosure
+from tiburon.model.closure import FrameMotion, FramePose
 from tiburon.model.contact_kinds import ContactKind
-from tiburon.model.joints import (
-    Cylindrical,
-    Fixed,
-    Joint,
-    Planar,
-    Prismatic,
-    Revolute,
-    Screw,
-    Spherical,
-)
+from tiburon.model.joints import Joint
 from tiburon.model.value_checks import check_name
 from tiburon.record import record
 from tiburon.spatial import Vec3
 from tiburon.spatial.vec3 import add_cross, cross, dot, subtract
-
-Z = (0.0, 0.0, 1.0)
-X = (1.0, 0.0, 0.0)
 
 
 @record
@@ -170,66 +158,3 @@ def contact_closure_of(
             )
     own = candidate.point_names[point] if name is None else name
     return ContactClosure(own, candidate.first, candidate.second, kind, point)
-
-
-def closures_of_kind(
-    kind: ContactKind,
-    name: str,
-    first: str,
-    second: str,
-    *,
-    pose: Pose | None = None,
-    second_pose: Pose | None = None,
-    length: float = 1.0,
-) -> tuple[Closure, ...]:
-    """Return closures that bind two frames as a contact or pair of the catalogue does.
-
-    Args:
-        kind: From `contact_kind`.
-        name: Name of the closure, or beginning of the names of several.
-        first: Name of a body or frame, or "world", that carries the contact frame: z is the
-            normal toward the second, or the axis of a pair, x the direction of a line.
-        second: Name of the body or frame that touches it.
-        pose: The contact frame in axes of the first.
-        second_pose: The frame that touches in axes of the second.
-        length: Length of a line contact [m].
-    """
-    pose, second_pose = pose or Pose(), second_pose or Pose()
-    if kind.constrained == ("fz",):
-        return (_point_on_plane(kind, name, first, second, pose, second_pose),)
-    if kind.constrained == ("fz", "ny") and not kind.frictional:
-        ends = (Pose(translation=(s * 0.5 * length, 0.0, 0.0)) for s in (-1.0, 1.0))
-        point = replace(kind, name="point", constrained=("fz",))
-        return tuple(
-            _point_on_plane(point, f"{name} {k}", first, second, pose, second_pose @ end)
-            for k, end in enumerate(ends)
-        )
-    joint = _joint_of_kind(kind, f"{name} joint", pose)
-    return (LoopClosure(name, first, second, joint, second_pose),)
-
-
-def _point_on_plane(
-    kind: ContactKind, name: str, first: str, second: str, pose: Pose, second_pose: Pose
-) -> ContactClosure:
-    plane = Part(first, "plane", pose, ())
-    return ContactClosure(name, Part(second, "sphere", second_pose, (0.0,)), plane, kind)
-
-
-def _joint_of_kind(kind: ContactKind, name: str, pose: Pose) -> Joint:
-    """Return the joint with the degrees of freedom of a kind, its frame at the contact."""
-    if kind.dof == 0:
-        return Fixed(name, pose=pose)
-    if kind.constrained == ("fz", "ny"):
-        # a line that sticks rolls over: it turns about itself
-        return Revolute(name, axis=X, pose=pose)
-    makers: dict[str, Any] = {
-        "plane": lambda: Planar(name, pose=pose),
-        "planar": lambda: Planar(name, pose=pose),
-        "revolute": lambda: Revolute(name, axis=Z, pose=pose),
-        "prismatic": lambda: Prismatic(name, axis=Z, pose=pose),
-        "helical": lambda: Screw(name, axis=Z, pitch=kind.pitch, pose=pose),
-        "cylindrical": lambda: Cylindrical(name, axis=Z, pose=pose),
-        "spherical": lambda: Spherical(name, pose=pose),
-    }
-    found: Joint = makers[kind.name]()
-    return found

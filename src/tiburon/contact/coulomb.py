@@ -90,21 +90,6 @@ def _problem(W: Array, b: Array, mu: Array, least: Array) -> _Problem:
     return _Problem(W, b, mu, least, step, size)
 
 
-def natural_residual(W: Array, b: Array, mu: Array, least: Array, p: Array) -> float:
-    """Return the largest residual of the laws of contact, relative to the size of impulses.
-
-    Args:
-        W: Compliance [1/kg], shape (3 n, 3 n).
-        b: Velocities without impulses [m/s], shape (3 n,).
-        mu: Friction of each contact, shape (n,).
-        least: Least normal impulse of each contact [N s], shape (n,).
-        p: Impulses [N s], shape (n, 3).
-    """
-    problem = _problem(W, b, mu, least)
-    error = np.abs(_map(problem, p.reshape(-1))[0]).max(initial=0.0)
-    return float(error / problem.size) if problem.size > 0.0 else float(error)
-
-
 def _map(problem: _Problem, p: Array) -> tuple[Array, Array]:
     """Return the natural map and its generalized Jacobian."""
     W, b, mu, least, step, _ = problem

@@ -325,12 +325,7 @@ def substituted(
 ) -> tuple[list[Scalar], Scalar]:
     """Return the optimum and the least pivot relative to its row; floats or traced values.
 
-    Args:
-        W: Quadratic term, sparse rows.
-        c: Linear term.
-        A1: Equations, sparse rows.
-        b1: Their right-hand sides.
-        partition: Which unknowns the equations determine.
+    W and A1 are sparse rows.
     """
     n = len(c)
     rows, right = [dict(row) for row in A1], list(b1)
@@ -385,31 +380,6 @@ def substituted(
     y = list(solve_spd(as_traced(H), as_traced([-x for x in g]), inline=True))
     found = [x0[i] + sum((x * y[place[k]] for k, x in N[i].items()), 0.0) for i in range(n)]
     return found, least
-
-
-def solve_by_substitution(W: Array, c: Array, A1: Array, b1: Array) -> EqualitySolution:
-    """Minimize c^T x + x^T W x / 2 with A1 x = b1, by direct substitution.
-
-    For many problems of one structure build a `DirectSubstitution` once.
-
-    Args:
-        W: Symmetric, positive definite on the null space of A1, shape (n, n).
-        c: Linear term, shape (n,).
-        A1: Independent equations, shape (m, n).
-        b1: Their right-hand sides, shape (m,).
-    """
-    W, c, A1, b1 = _checked(W, c, A1, b1)
-    partition = partition_of(A1)
-    if partition is None:
-        raise DomainError(
-            "A1",
-            "independent equations",
-            f"rank {np.linalg.matrix_rank(A1)} of {len(b1)}",
-            advice="leave out the equations that follow from others",
-        )
-    rows = [[{k: float(x) for k, x in enumerate(row) if x} for row in A] for A in (W, A1)]
-    x, _ = substituted(rows[0], c.tolist(), rows[1], b1.tolist(), partition)
-    return _with_multipliers(W, c, A1, np.array([float(value) for value in x]))
 
 
 def _constants(samples: Array) -> tuple[tuple[float | None, ...], ...]:
