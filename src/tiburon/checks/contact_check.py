@@ -46,14 +46,7 @@ FALL, REST = 0.1, 1.0
 def contact_checks(
     model: Model, start: Array, world: World, seed: int
 ) -> Iterator[tuple[str, Callable[[], list[Finding]]]]:
-    """Yield the checks of contact of a robot in a world with ground.
-
-    Args:
-        model: The robot.
-        start: Configuration about which it is checked [m or rad], shape (nq,).
-        world: Surroundings with ground.
-        seed: Seed of the random states.
-    """
+    """Yield the checks of contact of a robot in a world with ground."""
     try:
         candidates = candidates_of(model, world)
     except ModelError as error:

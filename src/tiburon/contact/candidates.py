@@ -185,12 +185,7 @@ class Candidate:
         return replace(bounced(self), patches=tuple(map(bounced, self.patches)))  # type: ignore[no-any-return]
 
     def surface(self, p: Sequence[Scalar], point: Vec3 | None = None) -> "Surface":
-        """Return the material at a contact point.
-
-        Args:
-            p: Run-time parameters, as `parameters` lists them.
-            point: The point, world axes [m]; needed where the ground has patches.
-        """
+        """Return the material at a contact point [m], needed where the ground has patches."""
         start = len(self.first.size) + len(self.second.size)
         found = tuple(p[start : start + len(Surface._fields)])
         start += len(found)
@@ -265,13 +260,7 @@ class Candidate:
         p: Sequence[Scalar],
         handle: Sequence[Scalar] = (),
     ) -> Crossing:
-        """Return both shapes over a step.
-
-        Args:
-            places: Rotation and position of each shape at the start and at the end of the step.
-            p: Run-time parameters.
-            handle: As for `geometry`.
-        """
+        """Return both shapes over a step, from their places at its start and end."""
         sizes = self._sizes(p)
         first = Placed(*places[0][0], sizes[0]), Placed(*places[0][1], sizes[0])
         kinds = (self.first.kind, self.second.kind)
@@ -333,13 +322,7 @@ class Surface(NamedTuple):
 def surfaces_of(
     candidates: Sequence[Candidate], p: Sequence[Scalar], geometry: Sequence[ContactGeometry]
 ) -> list[Surface]:
-    """Return the material of each contact point.
-
-    Args:
-        candidates: The shapes that may touch.
-        p: Run-time parameters of all candidates in order.
-        geometry: All contact points.
-    """
+    """Return the material of each contact point; p are the parameters of all candidates."""
     found: list[Surface] = []
     start = 0
     for candidate in candidates:
@@ -354,11 +337,7 @@ def surfaces_of(
 
 
 def refuse_prescribed(model: Model, what: str) -> None:
-    """Refuse robots with prescribed motion.
-
-    Args:
-        model: The robot.
-        what: What is for joints that move freely, for the message.
+    """Refuse robots with prescribed motion; `what` is for joints that move freely.
 
     Raises:
         ModelError: If a joint is driven.
@@ -375,13 +354,7 @@ def refuse_prescribed(model: Model, what: str) -> None:
 def driven_joints(
     model: Model, candidates: Sequence[Candidate], points: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the joints of prescribed motion that move given contact points.
-
-    Args:
-        model: The robot.
-        candidates: The shapes that may touch.
-        points: Names of contact points.
-    """
+    """Return the joints of prescribed motion that move given contact points."""
     found: dict[str, None] = {}
     for candidate in candidates:
         if not set(candidate.point_names) & set(points):
@@ -493,12 +466,7 @@ def candidates_of(
 
 
 def restored(candidates: Sequence[Candidate], ground: Ground | None) -> tuple[Candidate, ...]:
-    """Return candidates with their tables, which files do not hold.
-
-    Args:
-        candidates: The shapes that may touch, with or without tables.
-        ground: The ground, with the heights of a height field.
-    """
+    """Return candidates with their tables, which files do not hold."""
     found = tuple(candidate.on(ground) for candidate in candidates)
     parts = (part for candidate in found for part in (candidate.first, candidate.second))
     missing = any(part.kind == HULL and part.vertices is None for part in parts)

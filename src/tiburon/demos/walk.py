@@ -66,11 +66,7 @@ TROT = {
 
 
 def quadruped(duration: float | None = None) -> Demonstration:
-    """Let the dog trot over a hill.
-
-    Args:
-        duration: Simulated time [s]; 12 by default.
-    """
+    """Let the dog trot over a hill, for 12 s."""
     length = 12.0 if duration is None else duration
     dog = tb.load("quadruped")
     stand = dog.poses["stand"]
@@ -82,11 +78,7 @@ def quadruped(duration: float | None = None) -> Demonstration:
 
 
 def hexapod(duration: float | None = None) -> Demonstration:
-    """Let the OSU Hexapod walk over a hill, three legs at a time.
-
-    Args:
-        duration: Simulated time [s]; 12 by default.
-    """
+    """Let the OSU Hexapod walk over a hill for 12 s, three legs at a time."""
     length = 12.0 if duration is None else duration
     robot = tb.load("osu_hexapod")
     stand = robot.poses["stand"]
@@ -120,11 +112,7 @@ def aquarobot_gait() -> Gait:
 
 
 def aquarobot(duration: float | None = None) -> Demonstration:
-    """Let Aquarobot walk on the sea floor, across a current.
-
-    Args:
-        duration: Simulated time [s]; 12 by default.
-    """
+    """Let Aquarobot walk on the sea floor, across a current, for 12 s."""
     length = 12.0 if duration is None else duration
     robot = tb.load("aquarobot")
     stand = robot.poses["stand"]
@@ -147,11 +135,7 @@ STEP = 2e-3
 
 
 def strandbeest(duration: float | None = None) -> Demonstration:
-    """Let the strandbeest walk on sand: compliant ground.
-
-    Args:
-        duration: Simulated time [s]; 6 by default.
-    """
+    """Let the strandbeest walk on sand, compliant ground, for 6 s."""
     length = 6.0 if duration is None else duration
     beast = tb.load("strandbeest")
     sand = tb.Ground(

@@ -625,9 +625,7 @@ DAMPING_TIME = 0.012
 def walker_of(model: Model, joints: Sequence[JointActuation]) -> Walker | None:
     """Return the legs of a robot that can walk: four or more of three motors each, with a foot.
 
-    Args:
-        model: The robot, with a floating first body and a pose "stand".
-        joints: Its driven joints.
+    Its first body floats, and it has a pose "stand".
     """
     by_name = {unit.joint: unit for unit in joints}
     first = model.bodies[0]
@@ -694,11 +692,7 @@ LEG_JOINTS, MIN_LEGS = 3, 4
 
 
 def _phases(feet: dict[str, list[float]]) -> dict[str, float]:
-    """Return half a cycle between feet that are neighbors, along or across the body.
-
-    Args:
-        feet: Places x and y of the feet [m], by name.
-    """
+    """Return half a cycle between feet that are neighbors, along or across the body [m]."""
     found: dict[str, float] = {}
     for side in (1.0, -1.0):
         row = sorted((n for n, (_, y) in feet.items() if y * side > 0.0), key=lambda n: -feet[n][0])

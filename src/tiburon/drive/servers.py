@@ -134,12 +134,7 @@ class PendingConnections:
         return len(self._pending)
 
     def add(self, key: Hashable, close: Callable[[], None]) -> None:
-        """Add a connection.
-
-        Args:
-            key: Identifies the connection.
-            close: Closes it if it is the oldest of too many.
-        """
+        """Add a connection; `close` is called if it is the oldest of too many."""
         self._pending[key] = close
         while len(self._pending) > self.most:
             oldest = next(iter(self._pending))

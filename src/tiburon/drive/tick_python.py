@@ -40,9 +40,7 @@ MAX_SLEEP = 20_000_000
 def run_ticks(memory: TickMemory, advance: Callable[[], bool]) -> None:
     """Run ticks by the wall clock until stopped.
 
-    Args:
-        memory: The shared memory.
-        advance: Computes the steps of one tick into `memory.found`; False after divergence.
+    `advance` computes the steps of one tick into `memory.found`; False after divergence.
     """
     words = memory.words
     due = time.monotonic_ns()
@@ -78,11 +76,7 @@ def run_ticks(memory: TickMemory, advance: Callable[[], bool]) -> None:
 def pause(memory: TickMemory, advance: Callable[[], bool], moved: bool, wanted: int) -> None:
     """Take one single step that is due while ticks are paused, or sleep.
 
-    Args:
-        memory: The shared memory.
-        advance: As of `run_ticks`.
-        moved: Whether the state was edited, so that a row shows it.
-        wanted: Number of single steps requested so far.
+    An edited state is shown by a row; `wanted` single steps were requested so far.
     """
     words = memory.words
     if moved:
@@ -298,13 +292,7 @@ class TickPartners:
 def run_ticks_together(
     memory: TickMemory, advance: Callable[[], bool], partners: TickPartners
 ) -> None:
-    """Run ticks by the wall clock until the first process stops, or a partner is lost.
-
-    Args:
-        memory: The shared memory.
-        advance: Computes the steps of one tick into `memory.found`; False after divergence.
-        partners: The other processes.
-    """
+    """Run ticks by the wall clock until the first process stops, or a partner is lost."""
     words, requested = memory.words, partners.requested
     try:
         partners.agree()

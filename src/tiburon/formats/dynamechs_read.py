@@ -185,12 +185,7 @@ class Block:
 
 
 def parse_blocks(content: bytes, budget: Budget, last: tuple[str, ...] = ()) -> Block:
-    """Parse a file into one block without a kind.
-
-    Args:
-        content: The file's bytes.
-        budget: Time and size limits.
-        last: Kinds of block after which DynaMechs stops reading.
+    """Parse a file into one block without a kind; it ends after blocks of the kinds `last`.
 
     Raises:
         ModelFileError: If the text is malformed, too deep or too large.
@@ -327,16 +322,9 @@ def read_link(
     parts: Parts,
     findings: Findings,
 ) -> None:
-    """Read one moving link and everything fixed to it.
+    """Read one moving link into `parts`, with everything fixed to it.
 
-    Args:
-        block: Its block.
-        name: Its name.
-        carrier: Its parent body, or "world".
-        place: The inboard frame in that body.
-        shapes: Visual geometry.
-        parts: Receives the body, its contacts and its actuator.
-        findings: Collects warnings.
+    `place` is its inboard frame in its parent body `carrier`.
     """
     try:
         joint, start = _joint(block, f"{name}_joint", place, parts, findings)
@@ -584,13 +572,7 @@ IGNORED = (
 
 
 def read_loop(block: Block, named: dict[str, str], findings: Findings) -> LoopClosure:
-    """Read one joint that closes a loop.
-
-    Args:
-        block: Its block.
-        named: Model names of links by their names in the file.
-        findings: Collects warnings.
-    """
+    """Read one joint that closes a loop between links, `named` by their names in the file."""
     hardness, kind = block.kind[:4], block.kind[4:]
     if hardness not in ("Hard", "Soft") or kind not in LOOP_JOINTS:
         known = [f"{h}{k}" for h in ("Hard", "Soft") for k in LOOP_JOINTS]

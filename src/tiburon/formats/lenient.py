@@ -84,18 +84,7 @@ def lenient_body(
     *,
     findings: Findings,
 ) -> Body:
-    """Return a body; a physically impossible inertia is kept with a warning.
-
-    Args:
-        element: Element of the body in the file.
-        name: Its name.
-        parent: Its parent body, or "world".
-        joint: Joint to its parent.
-        inertia: Inertia of the file; a negative mass is an error.
-        shapes: Visual and collision geometry.
-        fluid: Hydrodynamic coefficients.
-        findings: Collects warnings.
-    """
+    """Return a body; an impossible inertia is kept with a warning, a negative mass is an error."""
     try:
         inertia.check(name)
         complaint = None
@@ -118,15 +107,7 @@ def lenient_body(
 def lenient_model(
     file: str, name: str, bodies: Iterable[Body], *, findings: Findings, **parts: Any
 ) -> Model:
-    """Return a model from the elements of a file.
-
-    Args:
-        file: Name of the file, for messages.
-        name: Name of the robot.
-        bodies: In any order.
-        findings: Collects warnings.
-        parts: Other keywords of `Model`.
-    """
+    """Return a model from the elements of a file; `parts` are other keywords of `Model`."""
     try:
         model = Model(name, bodies, movable=False, **parts)
     except ModelError as error:

@@ -85,6 +85,6 @@ def read_bytes(path: Path, *, most: int = FILE_BYTES, whole: bool = True) -> byt
     return read_regular_file(path, most, "a robot file", advice, whole=whole)
 
 
-def read_start(path: Path, count: int = 65536) -> bytes:
+def read_start(path: Path) -> bytes:
     """Return the first bytes of a regular file, enough to detect its format."""
-    return read_bytes(path, most=count, whole=False)
+    return read_bytes(path, most=65536, whole=False)

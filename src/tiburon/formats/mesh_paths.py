@@ -42,9 +42,7 @@ class MeshPaths:
     def find(self, uri: str, element: XmlElement) -> str:
         """Return the path of a mesh, or the name as written if there is no such file.
 
-        Args:
-            uri: Name in the file: a relative path, ``package://``, ``model://``, ``file://``.
-            element: Its element, for messages.
+        Names are relative paths, ``package://``, ``model://`` or ``file://``.
 
         Raises:
             ModelFileError: If the path is outside the permitted folders.
@@ -67,12 +65,7 @@ class MeshPaths:
         return uri
 
     def find_model(self, uri: str, element: XmlElement) -> str:
-        """Return the file of an included model.
-
-        Args:
-            uri: Name of a file, or of a folder that contains "model.sdf".
-            element: Its element, for messages.
-        """
+        """Return the file of an included model: the one named, or "model.sdf" in that folder."""
         for name in (uri, uri.rstrip("/") + "/model.sdf"):
             path = self.find(name, element)
             if os.path.isabs(path) and os.path.isfile(path) and self._allowed(path):

@@ -85,12 +85,7 @@ class Total(NamedTuple):
 
 
 def check_counts(main: Path, counts: Mapping[Path, FileCounts]) -> None:
-    """Raise `ModelFileError` if the expanded model exceeds the limits.
-
-    Args:
-        main: The model's file, resolved.
-        counts: Counts of the file and of all included and attached files.
-    """
+    """Raise `ModelFileError` if the expanded model exceeds the limits; paths are resolved ones."""
     total = _Counter(counts).total(main, ())
     root = counts[main].root
     if total.links > MAX_LINKS or total.made - total.elements > MAX_LINKS:
@@ -120,9 +115,7 @@ class _Counter:
     def total(self, path: Path, outer: tuple[Path, ...]) -> Total:
         """Return the counts of a file with its includes and attached models.
 
-        Args:
-            path: The file.
-            outer: Files that attach it, outermost first.
+        `outer` are the files that attach it, outermost first.
         """
         if path in self.known:
             return self.known[path]
@@ -200,13 +193,7 @@ _REMOVED = ("texture", "skin")
 
 
 def check_files(path: Path, package_paths: Iterable[str | Path], budget: Budget) -> None:
-    """Raise `ModelFileError` if a file or one of its includes exceeds the limits.
-
-    Args:
-        path: The model's file.
-        package_paths: Permitted folders in addition to that of the file.
-        budget: Time and size limits.
-    """
+    """Raise `ModelFileError` if a file or one of its includes exceeds the limits."""
     _Guard(path, package_paths, budget).check()
 
 

@@ -189,13 +189,9 @@ NO_ROTATION = [1.0, 0.0, 0.0, 0.0]
 
 
 def pose_of(quaternion: Any, position: Any = (0.0, 0.0, 0.0)) -> Pose:
-    """Return a pose from a quaternion (w, x, y, z) and a position [m].
+    """Return a pose from a unit quaternion (w, x, y, z) and a position [m].
 
     Identity quaternions, the most frequent case, need no conversion.
-
-    Args:
-        quaternion: Unit quaternion, shape (4,).
-        position: Position [m], shape (3,).
     """
     x, y, z = map(float, position)
     if quaternion.tolist() == NO_ROTATION:
@@ -211,14 +207,7 @@ HIDDEN_GROUP = 3
 
 
 def mesh_paths(spec: Any, compiled: Any, names: Names, path: Path) -> dict[int, str]:
-    """Return the mesh files by index; inline meshes have none.
-
-    Args:
-        spec: The `MjSpec` that was compiled.
-        compiled: An `MjModel`.
-        names: Names of its elements.
-        path: The model's file.
-    """
+    """Return the mesh files of a compiled `MjSpec` by index; inline meshes have none."""
     files: dict[str, str] = {}
     for mesh in spec.meshes:
         if not mesh.file:
@@ -292,13 +281,7 @@ MAX_FILTERED = 500
 
 
 def read_contact_pairs(compiled: Any, names: Names, findings: Findings) -> list[ContactPair]:
-    """Return which bodies touch, or do not, beyond the rule for all.
-
-    Args:
-        compiled: An `MjModel`.
-        names: Names of its elements.
-        findings: Collects warnings.
-    """
+    """Return which bodies touch, or do not, beyond the rule for all."""
     found: dict[frozenset[str], ContactPair] = {}
 
     def add(first: int, second: int, touches: bool, material: ContactMaterial | None) -> None:
@@ -461,14 +444,9 @@ def read_bodies(
     parts: Mapping[int, FilePart],
     findings: Findings,
 ) -> list[Body]:
-    """Build the bodies, parents first, in MuJoCo's order.
+    """Build the bodies of an `MjModel`, parents first, in MuJoCo's order.
 
-    Args:
-        compiled: An `MjModel`.
-        names: Names of its elements.
-        meshes: Paths of its meshes by index.
-        parts: Positions of its bodies in the file, by index.
-        findings: Collects warnings.
+    Paths of meshes and positions of bodies in the file are by index.
     """
     armatures = _armatures(compiled)
     shapes = read_shapes(compiled, names, meshes)
@@ -620,11 +598,6 @@ def read_actuators(
     """Return motors on joints, and thrusters that act at a site along one direction.
 
     Servos and muscles keep their point of action and limits, not their control law.
-
-    Args:
-        compiled: An `MjModel`.
-        names: Names of its elements.
-        findings: Collects warnings.
     """
     actuators: list[Actuator] = []
     thrusters: list[Thruster] = []
@@ -727,14 +700,7 @@ class _Equality(NamedTuple):
 def read_equalities(
     compiled: Any, names: Names, bodies: Sequence[Body], findings: Findings
 ) -> tuple[list[Body], list[Closure]]:
-    """Return the bodies with coupled joints eliminated, and the remaining closures.
-
-    Args:
-        compiled: An `MjModel`.
-        names: Names of its elements.
-        bodies: The bodies before elimination.
-        findings: Collects warnings.
-    """
+    """Return the bodies with coupled joints eliminated, and the remaining closures."""
     loops: list[Closure] = []
     ties: list[_Equality] = []
     tendons: list[int] = []
@@ -765,11 +731,7 @@ def read_equalities(
 
 
 def unsupported_tendons(compiled: Any) -> int:
-    """Count the tendons that a model cannot represent: all but fixed ones in equalities.
-
-    Args:
-        compiled: An `MjModel`.
-    """
+    """Count the tendons that a model cannot represent: all but fixed ones in equalities."""
     tied: set[int] = set()
     for i in range(compiled.neq):
         if compiled.eq_active0[i] and int(compiled.eq_type[i]) == EQ_TENDON:
@@ -1053,12 +1015,7 @@ def read_mjcf_world(path: Path, package_paths: Iterable[str | Path] = ()) -> Wor
 
 
 def ground_of(compiled: Any, findings: Findings) -> Ground | None:
-    """Return the ground of an `MjModel`: a level plane or a height field of its world body.
-
-    Args:
-        compiled: An `MjModel`.
-        findings: Collects warnings.
-    """
+    """Return the ground of an `MjModel`: a level plane or a height field of its world body."""
     found: Ground | None = None
     for i in range(compiled.ngeom):
         kind = int(compiled.geom_type[i])
@@ -1263,11 +1220,6 @@ def read_positions(compiled: Any, names: Names, bodies: Sequence[Body]) -> dict[
     """Return the named configurations of a file, by joint.
 
     Coupled joints have no coordinate of their own and are omitted.
-
-    Args:
-        compiled: An `MjModel`.
-        names: Names of its elements.
-        bodies: Bodies built from it.
     """
     joints = {body.joint.name: body.joint for body in bodies if body.joint.nq > 0}
     found: dict[str, Positions] = {}

@@ -47,10 +47,7 @@ def read_native(path: str | Path, package_paths: Iterable[str | Path] = ()) -> M
 def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = ()) -> Model:
     """Read a robot from the bytes of a native file.
 
-    Args:
-        content: The bytes.
-        budget: Time and size limits, and the name of the file.
-        folders: Real paths of the permitted mesh folders, that of the file first.
+    Meshes are in `folders`: real paths, that of the file first.
     """
     root = parse_toml(content, budget)
     check_version(root)
@@ -259,12 +256,7 @@ def read_joint(table: Table) -> Joint:
 
 
 def read_shape(table: Table, folders: tuple[str, ...]) -> Shape:
-    """Return a shape.
-
-    Args:
-        table: Its table.
-        folders: Real paths of the permitted mesh folders, that of the file first.
-    """
+    """Return a shape; meshes are in `folders`: real paths, that of the file first."""
     record = table.choice("kind", schema.GEOMETRIES)
     values = read_values(record, table)
     if "path" in values and folders:

@@ -320,11 +320,7 @@ class Inline(dict[str, Any]):
 
 
 def toml_text(document: Mapping[str, Any]) -> str:
-    """Format a document as TOML.
-
-    Args:
-        document: Strings, numbers, lists, tables (dicts) and lists of tables, in order.
-    """
+    """Format strings, numbers, lists, tables (dicts) and lists of tables as TOML, in order."""
     lines: list[str] = []
     _write_table(lines, "", document)
     return "\n".join(lines).lstrip("\n") + "\n"

@@ -124,12 +124,7 @@ class SdfFrames:
             self._budget.check_links(len(self._links))
 
     def resolve(self, whole: str, element: XmlElement) -> str:
-        """Resolve a name; that of a model means the model's own frame.
-
-        Args:
-            whole: Name as written, after the scope of its model.
-            element: Element that contains it, for messages.
-        """
+        """Resolve a name, written with the scope of its model; a model's means its own frame."""
         for candidate in (whole, whole + SCOPE + MODEL):
             if candidate in self._frames or candidate == MODEL:
                 return candidate
@@ -142,10 +137,6 @@ class SdfFrames:
 
         Only the poses between the two are multiplied, so that a pose given in the file is returned
         unchanged.
-
-        Args:
-            name: Full name of a frame, or the world.
-            to: Likewise.
         """
         # walk up from both frames until one meets the path of the other
         paths = (self._path(name), self._path(to))
@@ -415,11 +406,6 @@ def solid_inertia(link: XmlElement, shapes: tuple[Shape, ...], findings: Finding
 
     Overlapping shapes count twice, as the format specifies. The density of a collision overrides
     that of the link.
-
-    Args:
-        link: The <link>, whose <inertial> is automatic.
-        shapes: Its shapes in the order of the file.
-        findings: Collects warnings.
     """
     common = value_of(link.find("inertial"), "density", DEFAULT_DENSITY)
     given = {
@@ -587,7 +573,6 @@ def make_joint(
     pose: Pose,
     turn: Pose,
     mimic: Mimic | None = None,
-    name: str | None = None,
 ) -> Joint:
     """Return the model joint for a joint of the file.
 
@@ -597,12 +582,11 @@ def make_joint(
         pose: Frame moved by the joint, in the parent, in the zero configuration.
         turn: Axes of the joint frame in that frame; only the rotation is used.
         mimic: Mimic coupling of the joint, if any.
-        name: Name of the joint; that in the file by default.
 
     Raises:
         ModelError: If the parameters are invalid.
     """
-    name = joint.name if name is None else name
+    name = joint.name
     R = np.array(turn.rotation)
 
     def axis(tag: str = "axis") -> Vec3:
@@ -929,11 +913,6 @@ def grow_tree(links: Iterable[str], joints: Sequence[SdfJoint], budget: Budget) 
     A joint moves its child, unless another joint moves the child already; if parent and child are
     not connected yet, it then moves the parent. The remaining joints close loops. Joints that the
     file marks as loop joints are considered last.
-
-    Args:
-        links: Full names.
-        joints: In the order of the file.
-        budget: Size limits.
     """
     names = list(links)
     group = {name: name for name in (WORLD, *names)}
@@ -989,13 +968,7 @@ precision of files, and the error in motion is no larger."""
 
 
 def build_model(scope: SdfScope, top: XmlElement, root_joint: Joint | None) -> Model:
-    """Build the model from the elements of a file.
-
-    Args:
-        scope: Links, joints and frames of the file.
-        top: The top <model>.
-        root_joint: Joint of the root link; by default as the format specifies.
-    """
+    """Build the model of a file; the root joint is by default as the format specifies."""
     if not scope.links:
         top.fail("a robot needs at least one <link>, got none; check that the file is complete")
     builder = _Builder(scope, top)

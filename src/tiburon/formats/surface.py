@@ -16,13 +16,7 @@ DEFAULT_FRICTION = 1.0
 
 
 def coefficient(holder: XmlElement | None, tag: str, findings: Findings) -> float | None:
-    """Return the number in a child element, as text or as its attribute "value"; None if none.
-
-    Args:
-        holder: The element around it.
-        tag: Tag of the child.
-        findings: Collects warnings.
-    """
+    """Return the number in a child element, as text or as its attribute "value"; None if none."""
     child = None if holder is None else holder.find(tag)
     if child is None or holder is None:
         return None
@@ -48,15 +42,7 @@ def surface_material(
     restitution: float | None,
     findings: Findings,
 ) -> ContactMaterial | None:
-    """Return the material of a surface; None where the file states nothing.
-
-    Args:
-        element: What it belongs to, for messages.
-        first: Friction along the first direction.
-        second: Friction along the second direction.
-        restitution: Coefficient of restitution.
-        findings: Collects warnings.
-    """
+    """Return the material of a surface with friction along two directions; None without any."""
     given = [mu for mu in (first, second) if mu is not None]
     if not given and restitution is None:
         return None

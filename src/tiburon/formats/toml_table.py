@@ -40,8 +40,7 @@ class TomlSource:
     def line_of(self, path: tuple[str | int, ...]) -> int | None:
         """Return the first line of an element, or of the nearest enclosing one with a known line.
 
-        Args:
-            path: Keys and list indices from the root of the file.
+        A path is keys and list indices from the root of the file.
         """
         for length in range(len(path), 0, -1):
             line = self._lines.get(path[:length])
@@ -258,10 +257,6 @@ def _shown(value: object) -> str:
 
 def parse_toml(content: bytes, budget: Budget) -> Table:
     """Return the root table of a TOML text.
-
-    Args:
-        content: The file's bytes, in UTF-8.
-        budget: Time and size limits.
 
     Raises:
         ModelFileError: If the TOML is malformed, too large or too deep.

@@ -98,12 +98,7 @@ def read_axis(element: XmlElement) -> Vec3:
 
 
 def unit(numbers: Sequence[float], element: XmlElement) -> Vec3:
-    """Normalize an axis; one of length 1 is returned unchanged to the last bit.
-
-    Args:
-        numbers: Three components.
-        element: Their element, for messages.
-    """
+    """Normalize an axis; one of length 1 is returned unchanged to the last bit."""
     x, y, z = numbers
     largest = max(abs(x), abs(y), abs(z))
     if not 0.0 < largest < math.inf:
@@ -122,13 +117,7 @@ def unit(numbers: Sequence[float], element: XmlElement) -> Vec3:
 def read_joints(
     elements: Mapping[str, XmlElement], budget: Budget, findings: Findings
 ) -> dict[str, Joint]:
-    """Return all joints by name.
-
-    Args:
-        elements: The <joint> elements by name.
-        budget: Time limit.
-        findings: Collects warnings.
-    """
+    """Return all joints by name."""
     written = {name: mimic for name, e in elements.items() if (mimic := _read_mimic(e)) is not None}
     mimics = _Mimics(written, elements, findings)
     joints: dict[str, Joint] = {}
@@ -340,12 +329,8 @@ def read_shapes(
 ) -> tuple[Shape, ...]:
     """Return the shapes of a link in the order of the file; invalid ones cause warnings.
 
-    Args:
-        link: The <link>.
-        budget: Time limit.
-        findings: Collects warnings.
-        read: Reads a <visual> or <collision> and its geometry; returns None for unknown geometry.
-        ignore: Tag of geometry that is ignored without warning.
+    `read` reads a <visual> or <collision> with its geometry, and returns None for unknown geometry;
+    geometry with the tag `ignore` is skipped.
     """
     shapes: list[Shape] = []
     for element in link.children:
@@ -442,10 +427,6 @@ def read_loops(robot: XmlElement, links: Mapping[str, XmlElement]) -> tuple[Loop
 
     A <loop> names a predecessor and a successor link, each with the <origin> of the joint frame on
     it, and a joint type with its axis.
-
-    Args:
-        robot: The root element.
-        links: The <link> elements by name.
     """
     return tuple(_read_loop(element, links) for element in robot.all("loop"))
 
@@ -496,11 +477,6 @@ def read_actuators(
     """Return the actuators of simple transmissions: one joint, one actuator, one ratio.
 
     Transmissions of several joints are left out with a warning, those of fixed joints silently.
-
-    Args:
-        robot: The root element.
-        joints: The joints by name.
-        findings: Collects warnings.
     """
     actuators: dict[str, Actuator] = {}
     mixed: list[str] = []
@@ -547,13 +523,7 @@ def _ratio(transmission: XmlElement, motor: XmlElement) -> float:
 def read_couplings(
     robot: XmlElement, bodies: Sequence[Body], findings: Findings
 ) -> "tuple[TendonCoupling, ...]":
-    """Return the <coupling> elements of a file as tendon couplings.
-
-    Args:
-        robot: The root element.
-        bodies: Bodies of the robot, parents first.
-        findings: Collects warnings.
-    """
+    """Return the <coupling> elements of a file as tendon couplings."""
     by_name = {body.name: body for body in bodies}
     found = []
     for element in robot.all("coupling"):
@@ -680,14 +650,7 @@ def read_urdf(
 def model_from_urdf(
     robot: XmlElement, budget: Budget, meshes: MeshPaths, root_joint: Joint | None = None
 ) -> Model:
-    """Return the robot of a parsed URDF file.
-
-    Args:
-        robot: The root element.
-        budget: Time and size limits.
-        meshes: Finds mesh files.
-        root_joint: Joint between world and root link; fixed by default.
-    """
+    """Return the robot of a parsed URDF file; its root link is fixed by default."""
     findings = Findings(robot.file)
     _check_root(robot)
     links = _named(robot, "link")

@@ -126,13 +126,7 @@ class XmlElement:
         return None if text is None else self.parse(text, count, name)
 
     def parse(self, text: str, count: int, what: str) -> list[float]:
-        """Parse finite numbers from a text.
-
-        Args:
-            text: Numbers separated by white space.
-            count: Expected number of values.
-            what: Name of the values, for the message.
-        """
+        """Parse `count` finite numbers, separated by white space; `what` names them in messages."""
         words = text.split()
         try:
             values = [float(word) for word in words]

@@ -17,13 +17,7 @@ from tiburon.trace.program import Input, Program
 
 
 def compiled_kernel(function: Any, model: Model | None, options: dict[str, Any]) -> Kernel:
-    """Return the kernel of a function, which may be one already.
-
-    Args:
-        function: A kernel, or what `compile` takes.
-        model: The robot.
-        options: Further keywords of `compile`.
-    """
+    """Return the kernel of a function, which may be one already."""
     owner = getattr(getattr(function, "__self__", None), "owner", None)
     if isinstance(owner, Kernel) and model is None and not options:
         return owner
@@ -65,12 +59,7 @@ class KernelFunction:
         return self._kernel
 
     def evaluate(self, arrays: Sequence[Any], threads: int | None) -> Sequence[Any]:
-        """Return all results of contiguous arrays, one case or a batch.
-
-        Args:
-            arrays: The arguments.
-            threads: Most threads to use.
-        """
+        """Return all results of contiguous arrays, one case or a batch."""
         kernel, single = self.kernel, self.program.single
         if all(x.ndim == len(item.shape) for x, item in zip(arrays, self.inputs, strict=True)):
             # one case is a batch of one, in the same code

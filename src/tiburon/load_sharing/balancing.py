@@ -28,14 +28,9 @@ VIOLATION_TOLERANCE = 1e-9
 
 
 def least_by_levels(levels: Sequence[Level], A1: Array, b1: Array, A2: Array, b2: Array) -> Array:
-    """Return x that makes the squares of the first level least, then those of the next, and so on.
+    """Return x that makes the squares |G x + g|^2 of the first level least, then of the next, ...
 
-    Args:
-        levels: Rows and constants of |G x + g|^2, in the order of their importance.
-        A1: Equations A1 x = b1.
-        b1: Their right-hand sides.
-        A2: Limits A2 x >= b2.
-        b2: Their right-hand sides.
+    Equations are A1 x = b1, limits A2 x >= b2.
 
     Raises:
         DomainError: If no x satisfies equations and limits.

@@ -64,12 +64,7 @@ def contradiction_of(A1: Array, b1: Array, A2: Array, b2: Array) -> Contradictio
 def least_excess(A1: Array, b1: Array, A2: Array, b2: Array, rows: Sequence[int]) -> Array | None:
     """Return by how much some limits must be exceeded at least, in the sum of squares.
 
-    Args:
-        A1: Equations.
-        b1: Their right-hand sides.
-        A2: Limits.
-        b2: Their right-hand sides.
-        rows: The limits that may be exceeded; all others hold.
+    Equations A1 x = b1 and all other limits of A2 x >= b2 hold.
 
     Returns:
         The excess of each of these rows; None if that does not suffice.

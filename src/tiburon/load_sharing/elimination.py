@@ -82,15 +82,9 @@ def null_basis(A1: Array, b1: Array) -> tuple[Array, Array]:
 
 
 def eliminate(W: Array, c: Array, A1: Array, b1: Array, A2: Array, b2: Array) -> Eliminated:
-    """Return a quadratic program without its equations (5.22), (5.24).
+    """Return a quadratic program with A1 x = b1, A2 x >= b2 without its equations (5.22), (5.24).
 
-    Args:
-        W: Quadratic term, definite at least on the null space of A1.
-        c: Linear term.
-        A1: Equations A1 x = b1.
-        b1: Their right-hand sides.
-        A2: Inequalities A2 x >= b2.
-        b2: Their right-hand sides.
+    W is definite at least on the null space of A1.
     """
     x, N = null_basis(A1, b1)
     return Eliminated(

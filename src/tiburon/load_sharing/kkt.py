@@ -47,19 +47,7 @@ class Optimality(NamedTuple):
 def optimality(
     W: Array, c: Array, A1: Array, b1: Array, A2: Array, b2: Array, x: Array, y1: Array, y2: Array
 ) -> Optimality:
-    """Return the residuals of a solution.
-
-    Args:
-        W: Quadratic term.
-        c: Linear term.
-        A1: Equations A1 x = b1.
-        b1: Their right-hand sides.
-        A2: Limits A2 x >= b2.
-        b2: Their right-hand sides.
-        x: Unknowns.
-        y1: Multipliers of the equations.
-        y2: Multipliers of the limits.
-    """
+    """Return the residuals of a solution x of A1 x = b1, A2 x >= b2 with multipliers y1 and y2."""
     tiny = 1e-300
     terms = (
         np.abs(W) @ np.abs(x) + np.abs(c) + np.abs(A1).T @ np.abs(y1) + np.abs(A2).T @ np.abs(y2)

@@ -64,12 +64,7 @@ def at_origin(place: Place, wrench: Force) -> Force:
 
 
 def unit_loads(problem: Problem, places: Sequence[Place]) -> list[UnitLoad]:
-    """Return what each component of x does; nothing where a contact does not touch.
-
-    Args:
-        problem: The problem in one state.
-        places: Poses of all plan bodies.
-    """
+    """Return what each component of x does; nothing where a contact does not touch."""
     plan, model, q = problem.setting.plan, problem.model, problem.q
     layout = problem.layout
     groups = layout.groups[layout.points : layout.points + len(model.loops)]
@@ -115,13 +110,7 @@ def unit_loads(problem: Problem, places: Sequence[Place]) -> list[UnitLoad]:
 def joint_wrenches(
     problem: Problem, loads: Sequence[UnitLoad], places: Sequence[Place]
 ) -> JointWrenches:
-    """Return the wrenches of all joints of the tree as functions of x (4.29).
-
-    Args:
-        problem: The problem in one state.
-        loads: From `unit_loads`.
-        places: Poses of all plan bodies.
-    """
+    """Return the wrenches of all joints of the tree as functions of x (4.29)."""
     setting, q, v, vd = problem.setting, problem.q, problem.v, problem.vd
     plan = setting.plan
     alone = transmitted(plan, q, v, JointVector(vd), setting.gravity, setting.external)
@@ -223,12 +212,7 @@ def body_of(model: Model, joint: str) -> Body:
 
 
 def wrench_rows(problem: Problem, joints: Sequence[str]) -> list[WrenchRows]:
-    """Return the wrenches of joints as rows over x.
-
-    Args:
-        problem: The problem in one state.
-        joints: Names of moving joints.
-    """
+    """Return the wrenches of joints as rows over x."""
     plan = problem.setting.plan
     places = body_places(plan, JointVector(problem.q))
     of_all = joint_wrenches(problem, unit_loads(problem, places), places)

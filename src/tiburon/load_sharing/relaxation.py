@@ -309,7 +309,7 @@ class _Relaxation:
                 iterations, active = iterations + found[5], found[6]
                 prefer = [np.where(y > 0.0, 1.0, 0.0) for y in found[2]] + [0.0] * count
                 if on_level:
-                    optimum = self._optimum(number, h, eps, before, found, face, tangent)
+                    optimum = self._optimum(number, h, eps, before, found, face)
                     tangent = _tangent_planes(optimum)
             pressed = [a + b for a, b in zip(found[3], found[7], strict=True)]
             y = [v / h for part in (found[1], found[2], pressed) for v in part]
@@ -465,7 +465,6 @@ class _Relaxation:
         center: Scalars,
         found: Sequence[Any],
         face: _Face,
-        tangent: _TangentPlanes,
     ) -> _Optimum:
         """Return the forces of the cones at the optimum of a step, and which are active."""
         of = self.of

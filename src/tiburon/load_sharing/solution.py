@@ -166,16 +166,7 @@ def program_of(
     limit_values: Scalars,
     now: RunTime,
 ) -> QuadraticProgram:
-    """Return a problem with its limits and objective as a quadratic program.
-
-    Args:
-        problem: The problem in one state.
-        objective: What to minimize.
-        limits: The inequalities.
-        p: Run-time parameters of the objective.
-        limit_values: Run-time parameters of the limits.
-        now: Data of one call.
-    """
+    """Return a problem with its limits and objective as a quadratic program."""
     before = now.before
     layout = problem.layout
     n = problem.size

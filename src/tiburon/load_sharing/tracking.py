@@ -410,9 +410,7 @@ def _center(plan: Plan, places: Sequence[Place], foot: ContactPoint) -> Vec3:
 def tracking_problem(problem: Problem, basis: Sequence[Scalars]) -> Problem:
     """Return a problem whose accelerations may change: one more group of unknowns.
 
-    Args:
-        problem: The problem at the accelerations that contacts follow, from `followed`.
-        basis: Columns of N, from `followed`.
+    The problem is that of the accelerations that contacts follow, N as from `followed`.
     """
     plan, layout = problem.setting.plan, problem.layout
     nv, size = plan.nv, layout.size
@@ -464,13 +462,7 @@ def with_motion_weights(
 
 
 def with_caps(program: QuadraticProgram, layout: Layout, caps: Scalars) -> QuadraticProgram:
-    """Return the program with upper bounds of normal forces, as its last limits.
-
-    Args:
-        program: The quadratic program.
-        layout: Contacts and loops.
-        caps: Largest normal force of each contact and loop [N].
-    """
+    """Return the program with upper bounds of normal forces [N], as its last limits."""
     rows, right = list(program.A2), list(program.b2)
     for group, cap in zip(layout.groups, caps, strict=True):
         if group.normal is not None:

@@ -206,14 +206,7 @@ def _plus(x: Vector, factor: Scalar, y: Vector) -> list[Scalar]:
 def _part(
     around: Setting, structure: PlatformOnLegs, own: Iterable[int], ends: Iterable[int] = ()
 ) -> tuple[Part, dict[int, int], dict[int, int]]:
-    """Return some bodies as a part, and the places of all its bodies and velocity variables.
-
-    Args:
-        around: Surroundings.
-        structure: Platform and legs.
-        own: Plan bodies that belong to it.
-        ends: Further plan bodies that it needs.
-    """
+    """Return some bodies and the ends they need as a part, with the places of all its variables."""
     plan, inside = around.plan, frozenset(own)
     met = {*inside, *(k for k in ends if k >= 0), structure.platform}
     bodies = sorted(frozenset().union(*(ancestors(plan, k) for k in met)))
@@ -245,13 +238,7 @@ def _range(part: slice) -> range:
 def leg_parts(
     around: Setting, structure: PlatformOnLegs, decay: float = 0.0
 ) -> tuple[LegPart, ...]:
-    """Return the legs of a platform in given surroundings.
-
-    Args:
-        around: Surroundings.
-        structure: Platform and legs.
-        decay: Rate at which opening velocities of loops decay [1/s].
-    """
+    """Return the legs of a platform; opening velocities of loops decay at `decay` [1/s]."""
     rotors: dict[int, Scalar] = {}
     for body in around.plan.bodies:
         for i, rotor in zip(_range(body.v), body.armature or (), strict=False):
@@ -409,14 +396,9 @@ def _leg_terms(
     wrenches: Sequence[Vector],
     inertias: Sequence[ArticulatedInertia] | None,
 ) -> LegTerms:
-    """Return the terms of a leg.
+    """Return the terms of a leg; `bias` has one value per live constraint of its loop.
 
-    Args:
-        part: The leg.
-        world: Screws of its bodies.
-        bias: One value per live constraint of its loop.
-        wrenches: Wrench that each body needs, from `World.wrenches`.
-        inertias: From `World.inertias`; None for inverse dynamics.
+    Inertias are None for inverse dynamics.
     """
     top, variables = part.part.platform, part.variables
     zero = [0.0] * len(part.part.basis)
@@ -549,13 +531,7 @@ class Projected(NamedTuple):
 
 
 def project(leg: Leg, own: LegTerms, size: int) -> Projected:
-    """Project out the passive joints of a leg, from the platform to the base.
-
-    Args:
-        leg: The leg.
-        own: Its terms.
-        size: Number d of motions that the platform can have.
-    """
+    """Project out the passive joints of a leg, from the platform (`size` motions) to the base."""
     b: list[Scalar] = [0.0] * size
     Phi: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
     if not leg.joints:
@@ -741,10 +717,6 @@ def kinematics_method(structure: PlatformOnLegs, parts: tuple[LegPart, ...]) -> 
     On velocity level, or on acceleration level with the bias of the loops (3.28). A leg starts with
     its `LegState`, the center needs nothing. The result of a leg are the rates of its variables;
     the center returns xi and K.
-
-    Args:
-        structure: Platform and legs.
-        parts: The legs.
     """
     size = len(structure.basis)
 
@@ -776,14 +748,7 @@ def kinematics_method(structure: PlatformOnLegs, parts: tuple[LegPart, ...]) -> 
 def leg_openings(
     model: Model, plan: Plan, structure: PlatformOnLegs, q: Vector
 ) -> list[list[Scalar]]:
-    """Return the residuals of each leg's loop [m or rad], computed by the legs.
-
-    Args:
-        model: The robot.
-        plan: Its layout.
-        structure: Platform and legs.
-        q: Configuration [m or rad], nq scalars.
-    """
+    """Return the residuals of each leg's loop [m or rad], computed by the legs."""
 
     def opening(part: LegPart, position: Vector) -> list[Scalar]:
         if part.loop is None:
@@ -915,16 +880,6 @@ def forward_method(structure: PlatformOnLegs, parts: tuple[LegPart, ...]) -> Par
     A leg starts with its `LegState`, the center with `PlatformTerms`; the result of a leg are the
     accelerations of its variables.
 
-    Args:
-        structure: Platform and legs.
-        parts: The legs in given surroundings.
-
-        round   a leg sends                                receives
-        reach   Phi, and Phi S of its motors (9)           twists by motor (9)
-        rate    Phi b (3)                                  rate of the twist at rest of motors (3)
-        pull    wrench that its passive joints leave (3)   sum of all (3)
-        share   inertia and force of its motors (6 + 1)    accelerations of motors (3)
-
     Counted for three motors that move a platform in a plane.
     """
     size, count = len(structure.basis), len(structure.independent)
@@ -1047,12 +1002,7 @@ def _transposed_times(matrix: Matrix, x: Vector, size: int) -> list[Scalar]:
 
 
 def reverse_elimination(G: Matrix, right: Vector) -> list[Scalar]:
-    """Solve G x = right by elimination from the last unknown to the first (3.46)-(3.48), C10.
-
-    Args:
-        G: Symmetric positive definite matrix.
-        right: Right-hand side.
-    """
+    """Solve G x = right by elimination from the last unknown to the first (3.46)-(3.48), C10."""
     A, r = [list(row) for row in G], list(right)
     for k in range(len(r) - 1, 0, -1):
         inverse = 1.0 / A[k][k]

@@ -43,12 +43,6 @@ def held_sine(model: Model, plan: Plan, structure: PlatformOnLegs, q: Vector) ->
     rotations of its rows, which keep the sign of their determinant. The smallest diagonal element,
     relative to the length of its column, is the sine between the motion of a dependent joint and
     those of others; it changes its sign where these cease to be independent.
-
-    Args:
-        model: The robot.
-        plan: Its layout.
-        structure: Platform and legs.
-        q: Configuration [m or rad], nq scalars.
     """
     terms = constraints(model, plan, JointVector(q))
     chosen = set(structure.independent)
@@ -103,11 +97,7 @@ def displaced(
 ) -> tuple[tuple[Scalar, ...], Scalar]:
     """Close the loops while the independent joints stay where they are (displacement analysis).
 
-    Args:
-        model: The robot.
-        plan: Its layout.
-        structure: Platform and legs.
-        q: Configuration near the one sought, such as that of the step before, nq scalars.
+    q is near the configuration sought, such as that of the step before.
 
     Returns:
         The configuration, and the largest remaining constraint residual [m or rad].
@@ -138,16 +128,7 @@ def displaced(
 def denoc_velocity(
     model: Model, plan: Plan, structure: PlatformOnLegs, q: Vector, v: Vector, sigma: float
 ) -> list[Scalar]:
-    """Return the velocity of all joints from that of the independent ones.
-
-    Args:
-        model: The robot.
-        plan: Its layout.
-        structure: Platform and legs.
-        q: Configuration [m or rad], nq scalars.
-        v: Joint velocity, of which that of the independent joints counts, nv scalars.
-        sigma: Rate at which residuals decay [1/s].
-    """
+    """Return the velocity of all joints from the independent ones; residuals decay at sigma."""
     openings: list[list[Scalar]] | None = None
     if sigma:
         residuals = leg_openings(model, plan, structure, q)

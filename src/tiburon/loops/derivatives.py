@@ -104,14 +104,7 @@ def square_matrices(columns: Sequence[Scalars]) -> tuple[Any, Any, Any]:
 def constrained_solver(
     around: Setting, q: Scalars, terms: Constraints, min_cut: float = MIN_CUT
 ) -> Callable[[Scalars, Scalars], tuple[Scalar, ...]]:
-    """Return a traced function that solves the augmented system: (tau - C, J vd) to vd.
-
-    Args:
-        around: Surroundings in this state.
-        q: Configuration [m or rad], nq scalars.
-        terms: The constraints in this state.
-        min_cut: Smallest rank cut; see `rank_cut`.
-    """
+    """Return a traced function that solves the augmented system: (tau - C, J vd) to vd."""
     model, plan, n = around.model, around.plan, around.plan.nv
     H = mass_elements(plan, q)
     mass = [H[i * n + j] for i, j in loop_pattern(model).mass]
@@ -188,10 +181,7 @@ def on_floats(
 ) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
     """Trace derivatives, which need a graph, and evaluate them on floats.
 
-    Args:
-        form: Called as ``form(around, *state)``; returns nv scalars and three derivatives.
-        around: Surroundings in this state.
-        state: Configuration, velocity, and accelerations or joint forces.
+    `form(around, *state)` returns nv scalars and three derivatives.
     """
     plan, n = around.plan, around.plan.nv
 

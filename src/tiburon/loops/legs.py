@@ -149,7 +149,7 @@ def legs_of(
         edges = _edges(model, plan)
         closed = _closed_part(model, edges)
         base = _base(model, plan, closed)
-        top = _platform(model, plan, closed, base, platform)
+        top = _platform(plan, closed, base, platform)
         paths = _paths(closed, base, top)
         if driven is not None:
             return _assembled(model, plan, top, paths, tuple(driven))
@@ -267,9 +267,7 @@ def _degrees(edges: Sequence[_Edge]) -> dict[int, int]:
     return found
 
 
-def _platform(
-    model: Model, plan: Plan, edges: Sequence[_Edge], base: int, platform: str | None
-) -> int:
+def _platform(plan: Plan, edges: Sequence[_Edge], base: int, platform: str | None) -> int:
     """Return the platform: the body on which several legs meet."""
     degrees = _degrees(edges)
     meeting = [body for body, count in degrees.items() if count > 2 and body != base]
@@ -384,15 +382,7 @@ def _assembled(
 def _with_branches(
     plan: Plan, legs: list[Leg], on_legs: dict[int, int], carrier: set[int], top: int
 ) -> list[Leg]:
-    """Give bodies outside the loops to the legs that carry them, and all others to one of theirs.
-
-    Args:
-        plan: Layout of the robot.
-        legs: Legs with the joints of their paths.
-        on_legs: Leg of each body on a path.
-        carrier: Velocity variables of the platform's free joint.
-        top: The platform.
-    """
+    """Give bodies outside the loops to the legs that carry them, all others to one of theirs."""
     home = dict(on_legs)
     known = {i for leg in legs for i in leg.variables} | carrier
     rest = Leg("platform", (), None, top, top, False, (), ())

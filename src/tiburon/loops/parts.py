@@ -238,12 +238,7 @@ def _passed_on(exchange: Exchanged | None, phase: str, messages: list[Any]) -> l
 
 
 def ordered_sum(terms: Sequence[Sequence[Any]], start: Sequence[Any]) -> list[Any]:
-    """Add vectors one after the other, in the order given.
-
-    Args:
-        terms: Vectors of equal length, one per part.
-        start: The vector they are added to.
-    """
+    """Add vectors of equal length to `start`, one after the other, in the order given."""
     total = list(start)
     for term in terms:
         total = [a + b for a, b in zip(total, term, strict=True)]
@@ -264,13 +259,7 @@ class Exchange(NamedTuple):
 
 
 def exchanges(method: PartMethod, center: Any, states: Sequence[Any]) -> tuple[Exchange, ...]:
-    """Execute the rounds of a method on floats, and count what is exchanged.
-
-    Args:
-        method: The method.
-        center: Initial state of the center.
-        states: Initial state of each part.
-    """
+    """Execute the rounds of a method on floats, and count what is exchanged."""
     known, found = list(states), []
     answers: Sequence[Any] = [None] * len(method.parts)
     for step in method.rounds:

@@ -222,14 +222,9 @@ class StarLayout(NamedTuple):
 def part_of(
     plan: Plan, bodies: Sequence[int], own: frozenset[int], q: Sequence[int], v: Sequence[int]
 ) -> Plan:
-    """Return the plan of some bodies; those that are not its own have no inertia.
+    """Return the plan of some bodies, parents first; those that are not its own have no inertia.
 
-    Args:
-        plan: Plan of the robot.
-        bodies: Indices of the bodies, with the parents of all of them; parents first.
-        own: Bodies that keep their inertia.
-        q: Position variables of the bodies, in order.
-        v: Velocity variables of the bodies, in order.
+    q and v are the variables of the bodies, in order.
     """
     place = {old: new for new, old in enumerate(bodies)}
     q_place = {old: new for new, old in enumerate(q)}

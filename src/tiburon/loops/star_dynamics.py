@@ -346,12 +346,7 @@ def _in_grips(arm: Arm, q: Scalars) -> list[list[Scalar]]:
 
 
 def grip_rows(arm: Arm, q: Scalars) -> list[Row]:
-    """Return B of an arm's grips: rows by border variable.
-
-    Args:
-        arm: The arm.
-        q: Configuration of the center.
-    """
+    """Return B of an arm's grips, rows by border variable, at a configuration of the center."""
     shape, place = arm.shape, {i: k for k, i in enumerate(arm.shape.border)}
     own = JointVector([0.0] * arm.plan.nq)
     for i, k in zip(shape.border_q, shape.at_q, strict=True):
@@ -517,11 +512,7 @@ def gather(
 def completed_message(arm: Arm, q: Scalars, A: Scalars, g: Scalars) -> tuple[Scalars, Scalars]:
     """Return A_k, lower triangle by rows, and g_k over the border variables of an arm.
 
-    Args:
-        arm: The arm.
-        q: Configuration of the center, for which the arm sent.
-        A: What it sent; empty if it sent forces alone.
-        g: Its forces.
+    q is that of the center, for which the arm sent; A is empty if it sent forces alone.
     """
     if not arm.shape.grips:
         return A, g
@@ -734,12 +725,7 @@ def exchanged_motion(
 ) -> tuple[list[Scalar], list[Scalar], Scalar]:
     """Compute accelerations and constraint forces of a star whose arms several processes compute.
 
-    Args:
-        around: Surroundings in this state.
-        state: Configuration, velocity and joint force.
-        exchange: How messages of arms that other processes compute arrive.
-        min_cut: As of `star_motion`.
-        baumgarte: As of `star_motion`.
+    Arguments as of `star_motion`; messages of other processes arrive by `exchange`.
 
     Returns:
         Accelerations and forces with the bits of `star_motion`, and 0; or 1 where arms are singular
@@ -807,16 +793,7 @@ def _with_singular_arms(
     found: Outcome,
     redundant_forces: str,
 ) -> tuple[list[Scalar], list[Scalar], Scalar, Scalar]:
-    """Compute the motion where arms are singular: accelerations, forces, rank and ratio.
-
-    Args:
-        model: The robot.
-        shape: Layout of the star.
-        arms: Its arms.
-        start: What the center knows before all rounds.
-        found: Result of all rounds.
-        redundant_forces: See `star_motion`.
-    """
+    """Compute the motion where arms are singular: accelerations, forces, rank and ratio."""
     center = found.center
     is_weak = center.is_weak > 0.0
     singular = [np.maximum(state.factor.is_singular, center.is_weak) for state in found.states]

@@ -321,13 +321,7 @@ def _walk(
 def cycle_basis(
     graph: "networkx.MultiGraph[str]", found: Chains, ends: dict[str, tuple[str, str]]
 ) -> tuple[Cycle, ...]:
-    """Return independent cycles: neighboring paths of a parallel chain, else short cycles.
-
-    Args:
-        graph: Links as vertices, joints as edges keyed by name.
-        found: Its chains.
-        ends: Predecessor and successor link of each joint.
-    """
+    """Return independent cycles: neighboring paths of a parallel chain, else short cycles."""
     if len(found.poles) == 2:
         start = found.poles[0]
         ways = [_signed(path, start, ends) for path in found.paths]
@@ -419,9 +413,6 @@ class Topology:
         """Return C_a: degrees of freedom between the poles with driven joints locked, by counting.
 
         Eq. 2.14 with M_a as its first term and d in place of m. None unless there are two poles.
-
-        Args:
-            driven: Names of joints.
         """
         names = (driven,) if isinstance(driven, str) else tuple(driven)
         for name in names:

@@ -62,12 +62,7 @@ class BranchLayout(NamedTuple):
 
 
 def branch_layout(model: Model, roots: Sequence[int]) -> BranchLayout | None:
-    """Return a tree in branches; None if they cannot be computed so.
-
-    Args:
-        model: The robot.
-        roots: First body of each branch in the robot's plan.
-    """
+    """Return a tree in branches with given first bodies; None if they cannot be computed so."""
     plan = model.plan
     carriers = {plan.bodies[k].parent for k in roots}
     if len(carriers) != 1 or WORLD_BODY in carriers or plan.has_couplings or model.loops:
@@ -181,14 +176,7 @@ def branch_motion(
     state: tuple[Scalars, Scalars, Scalars],
     exchange: Exchanged | None = None,
 ) -> list[Scalar]:
-    """Compute joint accelerations of a tree in branches.
-
-    Args:
-        layout: Its branches.
-        here: Surroundings in this state.
-        state: Configuration, velocity and joint force.
-        exchange: How messages of other processes arrive; none by default.
-    """
+    """Compute joint accelerations of a tree in branches."""
     center, trunk = layout.center, layout.trunk
     plan, forces = center.plan_of(here.plan), center.forces_of(here.external)
     external = forces or (None,) * len(plan.bodies)

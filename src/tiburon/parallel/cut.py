@@ -619,13 +619,7 @@ MIN_COLUMN_SQUARE = 1e-10
 def _solved_loops(
     G: list[list[Scalar]], missing: Sequence[Scalar], cut: Scalar
 ) -> tuple[list[Scalar], Scalar, Scalar]:
-    """Return the forces along constraints, their rank and the ratio of their singular values.
-
-    Args:
-        G: Constraints in the metric of the mass matrix, by rows.
-        missing: What accelerations lack along each constraint.
-        cut: Relative singular value below which a constraint is redundant.
-    """
+    """Return the forces along constraints, their rank and the ratio of their singular values."""
     count = len(missing)
 
     def pivoted() -> tuple[list[Scalar], Scalar, Scalar]:

@@ -147,13 +147,7 @@ class ThreadExchange:
     def carry_out(
         self, session: Callable[[Any], Any], call: Callable[[], Trajectory], parts: int
     ) -> Trajectory:
-        """Carry out a run in all threads; return that of the first.
-
-        Args:
-            session: Returns the session of one endpoint.
-            call: Starts the run.
-            parts: Number of parts.
-        """
+        """Carry out a run in all threads; return that of the first."""
         size = self.threads or min(parts, cpu_count())
         group = thread_group(size, self.patience)
         found: list[Trajectory | BaseException | None] = [None] * size

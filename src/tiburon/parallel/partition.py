@@ -72,7 +72,7 @@ class Partition:
         self.model, self.cuts, self.kind = model, tuple(cuts), kind
         self._kernels: dict[Any, tuple[Any, Any]] = {}
         _check_couplings(model, self.layout(loops=False))
-        _check_inertias(model, self.layout(loops=False), self.cuts)
+        _check_inertias(model, self.layout(loops=False))
 
     def __repr__(self) -> str:
         return f"<Partition of {self.model.name!r} into {len(self.names)} parts>"
@@ -682,7 +682,7 @@ def _check_couplings(model: Model, layout: CutLayout) -> None:
                     )
 
 
-def _check_inertias(model: Model, layout: CutLayout, cuts: Sequence[str]) -> None:
+def _check_inertias(model: Model, layout: CutLayout) -> None:
     """Refuse cuts after which a part has no inertia along a joint or in its base."""
     if model.plan.has_couplings:
         # parts with couplings are factored by their mass matrix, which is checked with the robot

@@ -381,7 +381,7 @@ class SweepPlan(NamedTuple):
         return found
 
 
-def run_case(plan: SweepPlan, point: Point, threads: int | None = None) -> Trajectory:
+def run_case(plan: SweepPlan, point: Point) -> Trajectory:
     """Run one case as a batch of one.
 
     Raises:
@@ -396,7 +396,6 @@ def run_case(plan: SweepPlan, point: Point, threads: int | None = None) -> Traje
             plan.duration,
             **keywords,
             case_numbers=[point.case],
-            threads=threads,
             progress=False,
         )
     except Exception as error:
@@ -436,13 +435,7 @@ def empty_result(layout: Layout, count: int) -> BlockResult:
 
 
 def one_case(run: Trajectory, case: int, keywords: Mapping[str, Any]) -> Trajectory:
-    """Return one case of a batch as a run of its own; its arrays are views.
-
-    Args:
-        run: The batch.
-        case: Place of the case.
-        keywords: Keywords of `simulate` of the case.
-    """
+    """Return one case of a batch as a run of its own; its arrays are views."""
     own = {name: table[case] for name, table in run.header.case_parameters.items()}
     header = replace(run.header, batch=(), case_parameters=own)
     fluid = keywords.get("fluid")
@@ -480,9 +473,7 @@ def _groups(given: Mapping[int, dict[str, Any]]) -> Iterator[list[int]]:
 def structure_key(keywords: Mapping[str, Any], tokens: dict[int, Any]) -> Any:
     """Return what cases of one batch have in common.
 
-    Args:
-        keywords: Keywords of `simulate` of a case.
-        tokens: Tokens of objects by their identities, which this adds to; all must stay alive.
+    Tokens of objects are by their identities, and added to; all must stay alive.
     """
     found = []
     for name, value in sorted(keywords.items()):

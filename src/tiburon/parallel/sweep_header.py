@@ -302,12 +302,7 @@ def header_to_text(header: SweepHeader) -> str:
 
 
 def header_from_text(path: Path, text: str, given: Mapping[str, Any]) -> SweepHeader:
-    """Return the header that `header_to_text` wrote.
-
-    Args:
-        path: Path of the sweep, for messages.
-        text: The text.
-        given: The robot as "model", where no file can hold it.
+    """Return the header that `header_to_text` wrote; `given` has the robot no file can hold.
 
     Raises:
         RunFileError: If it is damaged.

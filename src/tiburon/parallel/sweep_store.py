@@ -137,11 +137,7 @@ class SweepStore:
 
     @classmethod
     def open(cls, path: Path, given: Mapping[str, Any] | None = None) -> "SweepStore":
-        """Open a store.
-
-        Args:
-            path: Its directory.
-            given: Model and world, where no file can hold them.
+        """Open a store; `given` are model and world, where no file can hold them.
 
         Raises:
             RunFileError: If it does not exist, is damaged, of a later version, or no sweep.
@@ -195,9 +191,7 @@ class SweepStore:
     def receipt(self, block: int, *, verify: bool = False) -> Receipt | None:
         """Return the receipt of a finished block; None if it is missing or damaged.
 
-        Args:
-            block: Number of the block.
-            verify: Whether checksums of its files are compared, not their sizes alone.
+        With `verify` checksums of its files are compared, not their sizes alone.
         """
         path = self.receipt_path(block)
         if not path.is_file():
@@ -238,13 +232,13 @@ class SweepStore:
         """Return the number of receipts, damaged ones included."""
         return sum(1 for _ in self.receipt_numbers())
 
-    def receipts(self, *, verify: bool = False) -> Iterator[tuple[int, Receipt]]:
+    def receipts(self) -> Iterator[tuple[int, Receipt]]:
         """Iterate over the blocks whose files are there, in any order, with their receipts.
 
         Receipts of blocks that have grown since cover their first cases.
         """
         for number in self.receipt_numbers():
-            receipt = self.receipt(number, verify=verify)
+            receipt = self.receipt(number)
             if receipt is not None:
                 yield number, receipt
 

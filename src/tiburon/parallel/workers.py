@@ -312,11 +312,7 @@ def _read(stream: Any, count: int) -> bytes:
 
 
 def local_count(workers: int | None) -> tuple[int, int]:
-    """Return the number of processes on this machine, and the threads of each.
-
-    Args:
-        workers: Their number, or None: one per core, at most 8.
-    """
+    """Return the number of processes, by default one per core up to 8, and the threads of each."""
     cores = default_threads()
     count = min(cores, 8) if workers is None else workers
     return count, max(1, cores // max(1, count))

@@ -35,11 +35,7 @@ MAX_ERRORS = 3.0
 
 
 def statistics_tables(problems: int = 400) -> tuple[CellTable, ...]:
-    """Return all tables.
-
-    Args:
-        problems: Number of random problems for each number of contacts.
-    """
+    """Return all tables, from so many random problems for each number of contacts."""
     return (
         CellTable(
             "Featherstone 1987, section 9.8.1",

@@ -114,11 +114,7 @@ class Crossover(NamedTuple):
 
 
 def cell_tables(largest: int = MAX_JOINTS) -> Iterator[CellTable]:
-    """Yield all counts with their verdicts, then the crossovers.
-
-    Args:
-        largest: Largest number of joints.
-    """
+    """Yield all counts up to a number of joints with their verdicts, then the crossovers."""
     for table in count_tables(largest):
 
         def text(cost: Cost, excess: int | None = None, table: CountTable = table) -> str:

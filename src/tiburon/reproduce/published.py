@@ -252,14 +252,7 @@ ALGORITHMS: Mapping[str, PublishedCount] = {
 def crossover(
     a: Callable[[float], float], b: Callable[[float], float], low: float = 2.0, high: float = 100.0
 ) -> float:
-    """Return the real number of joints at which two algorithms cost the same.
-
-    Args:
-        a: Cost that is smaller at `low`.
-        b: Cost that is smaller at `high`.
-        low: Lower end of the search interval.
-        high: Upper end of the search interval.
-    """
+    """Return the number of joints, from low to high, above which b costs less than a."""
     for _ in range(60):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if a(middle) < b(middle) else (low, middle)

@@ -167,11 +167,7 @@ def added_mass_table(parts: Sequence[int] = PARTS) -> Cells:
 
 
 def panel_rows(parts: Sequence[int]) -> Iterator[PanelRow]:
-    """Compute added mass of all bodies and yield the comparisons.
-
-    Args:
-        parts: Subdivisions of the edges of an icosahedron; 20 parts^2 panels each.
-    """
+    """Yield the added mass of all bodies, by 20 parts^2 panels each."""
     for body, radii in ELLIPSOIDS.items():
         yield from _ellipsoid(body, radii, parts)
     for body, (make, published) in REGULAR.items():

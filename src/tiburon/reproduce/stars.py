@@ -168,13 +168,7 @@ def arm_of_moved_vehicle(star: StarState) -> Any:
 
 
 def star_model(chains: int, links: int, base: _Base = PRINCIPAL) -> Model:
-    """Return a star; all bodies have the same hydrodynamic coefficients.
-
-    Args:
-        chains: Number of chains.
-        links: Links of each chain.
-        base: The floating body.
-    """
+    """Return a star; all bodies have the same hydrodynamic coefficients."""
     fluid = BodyFluid(
         0.1,
         (0.1, 0.2, 0.3),

@@ -25,12 +25,7 @@ class Approach(NamedTuple):
 
 
 def bounding_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
-    """Return the radius of the bounding sphere of a shape [m]; infinite for ground.
-
-    Args:
-        kind: Kind of the shape, one of `KINDS`.
-        size: Its dimensions, as in `Placed.size` [m].
-    """
+    """Return the radius of the bounding sphere of a shape [m]; infinite for ground."""
     if kind in ("sphere", "ellipsoid"):
         return reduce(maximum, size)
     if kind == "capsule":
@@ -41,12 +36,7 @@ def bounding_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
 
 
 def inscribed_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
-    """Return the radius of the largest sphere around the origin inside a shape [m].
-
-    Args:
-        kind: Kind of the shape, one of `KINDS`.
-        size: Its dimensions, as in `Placed.size` [m].
-    """
+    """Return the radius of the largest sphere around the origin inside a shape [m]."""
     if kind == "capsule":
         return size[0]
     if kind == "cylinder":

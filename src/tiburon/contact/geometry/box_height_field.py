@@ -103,11 +103,6 @@ def box_height_field(
     Of two opposite corners the nearer one is among the first four contacts. The others are among
     the last four, where peaks and ridges below the box replace them if these are nearer: what is
     below a face rises higher than the corners of the face above it.
-
-    Args:
-        first: The box.
-        second: The height field.
-        reach: Cells that are searched, from `reach_of`.
     """
     contact_of = function(terrain_contacts)
     corners = []
@@ -288,11 +283,6 @@ def box_smooth_height_field(
     """Return eight contacts with smooth terrain: of corners, edges, and hills below faces.
 
     Corners share them with edges and hills as with ridges in `box_height_field`.
-
-    Args:
-        first: The box.
-        second: The height field.
-        reach: Cells that are searched, from `reach_of`.
     """
     contact_of = function(smooth_terrain_contact)
     corners = [contact_of(corner, 0.0, second) for corner in box_corners(first)]

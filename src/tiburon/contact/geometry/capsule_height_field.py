@@ -19,13 +19,7 @@ from tiburon.trace.regions import function
 def capsule_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR
 ) -> tuple[ContactGeometry, ...]:
-    """Return two contacts of each hemisphere, at -z and +z, and two of peaks and ridges between.
-
-    Args:
-        first: The capsule.
-        second: The height field.
-        reach: Cells that are searched, from `reach_of`.
-    """
+    """Return two contacts of each hemisphere, at -z and +z, and two of peaks and ridges between."""
     contacts: tuple[ContactGeometry, ...] = ()
     for end in capsule_ends(first):
         contacts += terrain_contacts(end, first.size[0], second, 2, reach.point)
@@ -43,13 +37,7 @@ def capsule_height_field(
 def capsule_smooth_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR
 ) -> tuple[ContactGeometry, ...]:
-    """Return contacts with smooth terrain: of the hemispheres at -z and +z, and of two hills.
-
-    Args:
-        first: The capsule.
-        second: The height field.
-        reach: Cells that are searched, from `reach_of`.
-    """
+    """Return contacts with smooth terrain: of the hemispheres at -z and +z, and of two hills."""
     radius, length = first.size
     contact_of = function(smooth_terrain_contact)
     ends = tuple(contact_of(end, radius, second) for end in capsule_ends(first))

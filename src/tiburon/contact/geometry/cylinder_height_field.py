@@ -69,11 +69,6 @@ def cylinder_height_field(
 
     The others are the nearest of three points that are fixed to the leading rim, which carry a
     cylinder that stands, and of peaks and ridges.
-
-    Args:
-        first: The cylinder.
-        second: The height field.
-        reach: Cells that are searched, from `reach_of`.
     """
     radius, length = first.size
     contact_of = function(terrain_contacts)

@@ -17,16 +17,12 @@ _BASE = ((1.0, 0.0), (-0.5, 0.5 * sqrt(3.0)), (-0.5, -0.5 * sqrt(3.0)))
 
 
 def rim_points(cylinder: Placed, down: Vec3) -> tuple[Vec3, ...]:
-    """Return five points of the rims that bound a cylinder in a direction, world axes [m].
+    """Return five points of the rims that bound a cylinder along a unit vector, world axes [m].
 
     First the extreme points of the rims at -z and +z: exact for a rolling, tilted or lying
     cylinder. Then three points fixed to the leading rim, which carry one that stands. Where the
     axis is along the direction, all points of a rim are extreme; the one on the shape's x axis is
     taken.
-
-    Args:
-        cylinder: The cylinder.
-        down: Unit vector.
     """
     radius, length = cylinder.size
     u = axis(cylinder, 2)

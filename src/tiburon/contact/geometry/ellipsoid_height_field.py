@@ -37,13 +37,7 @@ def _deepest(ellipsoid: Placed, down: Vec3) -> Vec3:
 def ellipsoid_height_field(
     first: Placed, second: Placed, reach: Reach = NEAR
 ) -> tuple[ContactGeometry, ...]:
-    """Return contacts with four triangles, and with four peaks or ridges.
-
-    Args:
-        first: The ellipsoid.
-        second: The height field.
-        reach: Cells that are searched, from `reach_of`.
-    """
+    """Return contacts with four triangles, and with four peaks or ridges."""
     a, b, c = first.size
     largest = maximum(a, maximum(b, c))
     (under,) = terrain_contacts(first.position, 0.0, second, 1)
