@@ -46,7 +46,14 @@ FALL, REST = 0.1, 1.0
 def contact_checks(
     model: Model, start: Array, world: World, seed: int
 ) -> Iterator[tuple[str, Callable[[], list[Finding]]]]:
-    """Yield the checks of contact of a robot in a world with ground."""
+    """Yield the checks of contact of a robot in a world with ground.
+
+    Args:
+        model: The robot.
+        start: Configuration about which it is checked [m or rad], shape (nq,).
+        world: Surroundings with ground.
+        seed: Seed of the random states.
+    """
     try:
         candidates = candidates_of(model, world)
     except ModelError as error:

@@ -125,7 +125,14 @@ def start_position(model: Model, pose: str | None = None) -> Array:
 
 
 def kicked_states(model: Model, q: Array, count: int, seed: int) -> Kicked:
-    """Return random states about a configuration, within joint limits."""
+    """Return random states about a configuration, within joint limits.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (nq,).
+        count: Number of states.
+        seed: Seed of the random generator.
+    """
     random = np.random.default_rng(seed)
     steps = POSITION_DEVIATION * random.standard_normal((count, model.nv))
     position = model.integrate(np.broadcast_to(q, (count, model.nq)), steps)
@@ -146,7 +153,13 @@ def kicked_states(model: Model, q: Array, count: int, seed: int) -> Kicked:
 
 
 def _closed(model: Model, q: Array, kicked: Array) -> Array:
-    """Project displaced configurations onto the loop closures, halving displacements that fail."""
+    """Project displaced configurations onto the loop closures, halving displacements that fail.
+
+    Args:
+        model: The robot.
+        q: Closed configuration [m or rad], shape (nq,).
+        kicked: Configurations about it, shape (n, nq).
+    """
     start = np.broadcast_to(q, kicked.shape)
     share = np.ones((len(kicked), 1))
     displacement = np.asarray(model.difference(start, kicked))

@@ -185,7 +185,12 @@ class Candidate:
         return replace(bounced(self), patches=tuple(map(bounced, self.patches)))  # type: ignore[no-any-return]
 
     def surface(self, p: Sequence[Scalar], point: Vec3 | None = None) -> "Surface":
-        """Return the material at a contact point [m], needed where the ground has patches."""
+        """Return the material at a contact point.
+
+        Args:
+            p: Run-time parameters, as `parameters` lists them.
+            point: The point, world axes [m]; needed where the ground has patches.
+        """
         start = len(self.first.size) + len(self.second.size)
         found = tuple(p[start : start + len(Surface._fields)])
         start += len(found)

@@ -36,7 +36,12 @@ class Certificate(NamedTuple):
 
 
 def find_certificate(C: Array, d: Array) -> Certificate | None:
-    """Return a certificate that a problem has no solution; None if there is none."""
+    """Return a certificate that a problem has no solution; None if there is none.
+
+    Args:
+        C: Inverse inertia at the contacts [1/kg], positive semidefinite, shape (n, n).
+        d: Relative normal accelerations without contact forces [m/s^2], shape (n,).
+    """
     diagonal = np.diag(C)
     largest = float(diagonal.max(initial=0.0))
     scale = 1.0 / np.sqrt(np.where(diagonal > 1e-14 * largest, diagonal, 1.0))
@@ -59,7 +64,13 @@ def find_certificate(C: Array, d: Array) -> Certificate | None:
 
 
 def refuse(C: Array, d: Array, names: Sequence[str] = ()) -> SecondOrderCollisionError:
-    """Return the error of a problem without solution; contacts are numbered without names."""
+    """Return the error of a problem without solution.
+
+    Args:
+        C: Inverse inertia at the contacts [1/kg].
+        d: Relative normal accelerations without contact forces [m/s^2].
+        names: Names of the contacts; numbers by default.
+    """
     known = tuple(names) or tuple(f"{k}" for k in range(len(d)))
     return contradiction(C, d, known) or SecondOrderCollisionError({}, 0.0)
 

@@ -418,7 +418,12 @@ def completed(
 ) -> ContactForces:
     """Compute forces, accelerations and modes from the contacts that may carry force.
 
-    Others may be among `support`; tolerances are relative ones by default.
+    Args:
+        C: Inverse inertia at the contacts [1/kg].
+        d: Relative normal accelerations without contact forces [m/s^2].
+        support: Contacts with non-zero forces in one solution; others may be among them.
+        patterns: Patterns that were tried to find them.
+        given: Tolerances; relative ones by default.
     """
     count = len(d)
     forces = np.zeros(count)

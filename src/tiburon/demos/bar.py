@@ -71,7 +71,11 @@ def turn_bar(
 
 
 def bar(duration: float | None = None) -> Demonstration:
-    """Let two arms turn a bar twice, for 2.2 s: by the least squeeze, and by the least loss."""
+    """Let two arms turn a bar twice: by the least squeeze, and by the least loss.
+
+    Args:
+        duration: Simulated time [s]; 2.2 by default.
+    """
     length = TURN + 0.2 if duration is None else duration
     runs = {name: turn_bar(objective, length) for name, objective in OBJECTIVES.items()}
     measures = {name: _measures(*found) for name, found in runs.items()}

@@ -110,7 +110,11 @@ def _motion(linkage: tb.Model, time: float) -> tuple[Array, Array, Array]:
 
 
 def four_bar(duration: float | None = None) -> Demonstration:
-    """Let a linkage swing with one motor and with three, for 0.4 s."""
+    """Let a linkage swing with one motor and with three.
+
+    Args:
+        duration: Simulated time [s]; 0.4 by default.
+    """
     length = 4.0 * DURATION if duration is None else duration
     swings = {name: swing(motors, length) for name, motors in MOTORS.items()}
     one, three = swings.values()

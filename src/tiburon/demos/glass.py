@@ -119,7 +119,11 @@ def _eased(share: Any) -> Any:
 
 
 def hand(duration: float | None = None) -> Demonstration:
-    """Let the hand lift the glass and release it, for 5 s: until the glass stands again."""
+    """Let the hand lift the glass and release it.
+
+    Args:
+        duration: Simulated time [s]; 5 by default, until the glass stands again.
+    """
     robot, table, start = hand_over_a_glass()
     tips = [f"finger_{k}_tip" for k in (1, 2, 3)]
     pairs = [*((tip, "glass") for tip in tips), ("glass", "world")]

@@ -25,7 +25,11 @@ FIGURE_TIMES = (1.98, 2.32)
 
 
 def landing(duration: float | None = None) -> Demonstration:
-    """Let the dog trot by load sharing, with and without smoothing, for 3 s."""
+    """Let the dog trot by load sharing, with and without smoothing.
+
+    Args:
+        duration: Simulated time [s]; 3 by default.
+    """
     length = DURATION if duration is None else duration
     dog = tb.load("quadruped")
     feet = [point.name for point in dog.contacts]

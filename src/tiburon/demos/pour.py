@@ -162,7 +162,11 @@ def slip_of(run: Any) -> float:
 
 
 def pick_and_pour(duration: float | None = None) -> Demonstration:
-    """Let the hand pick up the glass and pour, for 2.4 s."""
+    """Let the hand pick up the glass and pour.
+
+    Args:
+        duration: Simulated time [s]; 2.4 by default.
+    """
     run = pour(duration=DURATION if duration is None else duration, record_every=1)
     bare = pour(reserve=0.0, duration=DROP_TIME, record_every=1)
     force = np.linalg.norm(run.get("contact_force").values, axis=-1)[1:]

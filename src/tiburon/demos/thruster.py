@@ -92,7 +92,11 @@ class FailingThruster:
 
 
 def thruster(duration: float | None = None) -> Demonstration:
-    """Let a vehicle keep station in a current while a thruster fails, for 20 s."""
+    """Let a vehicle keep station in a current while a thruster fails.
+
+    Args:
+        duration: Simulated time [s]; 20 by default.
+    """
     length = DURATION if duration is None else duration
     rov = tb.load("bluerov2_heavy")
     sea = tb.Water(1025.0, current=CURRENT)

@@ -66,7 +66,11 @@ TROT = {
 
 
 def quadruped(duration: float | None = None) -> Demonstration:
-    """Let the dog trot over a hill, for 12 s."""
+    """Let the dog trot over a hill.
+
+    Args:
+        duration: Simulated time [s]; 12 by default.
+    """
     length = 12.0 if duration is None else duration
     dog = tb.load("quadruped")
     stand = dog.poses["stand"]
@@ -78,7 +82,11 @@ def quadruped(duration: float | None = None) -> Demonstration:
 
 
 def hexapod(duration: float | None = None) -> Demonstration:
-    """Let the OSU Hexapod walk over a hill for 12 s, three legs at a time."""
+    """Let the OSU Hexapod walk over a hill, three legs at a time.
+
+    Args:
+        duration: Simulated time [s]; 12 by default.
+    """
     length = 12.0 if duration is None else duration
     robot = tb.load("osu_hexapod")
     stand = robot.poses["stand"]
@@ -112,7 +120,11 @@ def aquarobot_gait() -> Gait:
 
 
 def aquarobot(duration: float | None = None) -> Demonstration:
-    """Let Aquarobot walk on the sea floor, across a current, for 12 s."""
+    """Let Aquarobot walk on the sea floor, across a current.
+
+    Args:
+        duration: Simulated time [s]; 12 by default.
+    """
     length = 12.0 if duration is None else duration
     robot = tb.load("aquarobot")
     stand = robot.poses["stand"]
@@ -135,7 +147,11 @@ STEP = 2e-3
 
 
 def strandbeest(duration: float | None = None) -> Demonstration:
-    """Let the strandbeest walk on sand, compliant ground, for 6 s."""
+    """Let the strandbeest walk on sand: compliant ground.
+
+    Args:
+        duration: Simulated time [s]; 6 by default.
+    """
     length = 6.0 if duration is None else duration
     beast = tb.load("strandbeest")
     sand = tb.Ground(

@@ -322,9 +322,16 @@ def read_link(
     parts: Parts,
     findings: Findings,
 ) -> None:
-    """Read one moving link into `parts`, with everything fixed to it.
+    """Read one moving link and everything fixed to it.
 
-    `place` is its inboard frame in its parent body `carrier`.
+    Args:
+        block: Its block.
+        name: Its name.
+        carrier: Its parent body, or "world".
+        place: The inboard frame in that body.
+        shapes: Visual geometry.
+        parts: Receives the body, its contacts and its actuator.
+        findings: Collects warnings.
     """
     try:
         joint, start = _joint(block, f"{name}_joint", place, parts, findings)

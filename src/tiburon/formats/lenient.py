@@ -84,7 +84,18 @@ def lenient_body(
     *,
     findings: Findings,
 ) -> Body:
-    """Return a body; an impossible inertia is kept with a warning, a negative mass is an error."""
+    """Return a body; a physically impossible inertia is kept with a warning.
+
+    Args:
+        element: Element of the body in the file.
+        name: Its name.
+        parent: Its parent body, or "world".
+        joint: Joint to its parent.
+        inertia: Inertia of the file; a negative mass is an error.
+        shapes: Visual and collision geometry.
+        fluid: Hydrodynamic coefficients.
+        findings: Collects warnings.
+    """
     try:
         inertia.check(name)
         complaint = None

@@ -189,9 +189,13 @@ NO_ROTATION = [1.0, 0.0, 0.0, 0.0]
 
 
 def pose_of(quaternion: Any, position: Any = (0.0, 0.0, 0.0)) -> Pose:
-    """Return a pose from a unit quaternion (w, x, y, z) and a position [m].
+    """Return a pose from a quaternion (w, x, y, z) and a position [m].
 
     Identity quaternions, the most frequent case, need no conversion.
+
+    Args:
+        quaternion: Unit quaternion, shape (4,).
+        position: Position [m], shape (3,).
     """
     x, y, z = map(float, position)
     if quaternion.tolist() == NO_ROTATION:

@@ -137,6 +137,10 @@ class SdfFrames:
 
         Only the poses between the two are multiplied, so that a pose given in the file is returned
         unchanged.
+
+        Args:
+            name: Full name of a frame, or the world.
+            to: Likewise.
         """
         # walk up from both frames until one meets the path of the other
         paths = (self._path(name), self._path(to))
@@ -968,7 +972,13 @@ precision of files, and the error in motion is no larger."""
 
 
 def build_model(scope: SdfScope, top: XmlElement, root_joint: Joint | None) -> Model:
-    """Build the model of a file; the root joint is by default as the format specifies."""
+    """Build the model from the elements of a file.
+
+    Args:
+        scope: Links, joints and frames of the file.
+        top: The top <model>.
+        root_joint: Joint of the root link; by default as the format specifies.
+    """
     if not scope.links:
         top.fail("a robot needs at least one <link>, got none; check that the file is complete")
     builder = _Builder(scope, top)

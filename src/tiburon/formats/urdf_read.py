@@ -650,7 +650,14 @@ def read_urdf(
 def model_from_urdf(
     robot: XmlElement, budget: Budget, meshes: MeshPaths, root_joint: Joint | None = None
 ) -> Model:
-    """Return the robot of a parsed URDF file; its root link is fixed by default."""
+    """Return the robot of a parsed URDF file.
+
+    Args:
+        robot: The root element.
+        budget: Time and size limits.
+        meshes: Finds mesh files.
+        root_joint: Joint between world and root link; fixed by default.
+    """
     findings = Findings(robot.file)
     _check_root(robot)
     links = _named(robot, "link")

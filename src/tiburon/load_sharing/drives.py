@@ -116,7 +116,14 @@ class DriveRow(NamedTuple):
 
 
 def drive_row(plan: Plan, q: Scalars, places: Sequence[Place], drive: Drive) -> DriveRow:
-    """Return a thruster or cable in one configuration."""
+    """Return a thruster or cable in one configuration.
+
+    Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        places: Poses of all plan bodies.
+        drive: The thruster or cable.
+    """
     first, place = _carried(plan, places, drive.first)
     start = add_matrix_vector(place.p, place.R, drive.first_point)
     if drive.second is None:

@@ -146,7 +146,15 @@ class SiteRows(NamedTuple):
 def site_rows(
     plan: Plan, q: Scalars, places: Sequence[Place], site: ContactSite, values: Scalars
 ) -> SiteRows:
-    """Return a contact site in one configuration; values are those of `ContactSite.values`."""
+    """Return a contact site in one configuration.
+
+    Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        places: Poses of all plan bodies.
+        site: The site.
+        values: `SITE_VALUES` run-time values, in the order of `ContactSite.values`.
+    """
     first, second = plan.frame(site.body), plan.frame(site.other)
     carrier = WORLD_PLACE if first.body == WORLD_BODY else places[first.body]
     place = carrier.moved(first.transform)

@@ -319,10 +319,15 @@ def least_step(
 ) -> float | None:
     """Return the least largest change of rows x + offset that equations and limits allow.
 
-    The offset is the constant part less the values of the step before. None if equations
-    A1 x = b1 and limits A2 x >= b2 contradict each other.
-
     None if they contradict each other.
+
+    Args:
+        A1: Equations, shape (equations, n).
+        b1: Their right-hand sides.
+        A2: Limits, shape (limits, n).
+        b2: Their right-hand sides.
+        rows: Rows of what changes, shape (m, n).
+        offset: Constant part less the values of the step before, shape (m,).
     """
     n, m = A1.shape[1], len(rows)
     # least largest change d: |rows x + offset| <= d, by a quadratic program with light forces

@@ -553,6 +553,12 @@ def constraint_values(
 ) -> Constraints:
     """Compute the same without the Jacobian, which takes half of the time of tracing.
 
+    Args:
+        model: The robot.
+        plan: Its layout.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars; if None, rate and bias are zero.
+
     Returns:
         The constraints; rows of the Jacobian are empty.
     """
@@ -584,7 +590,11 @@ def closure_constraints(
 ) -> Constraints:
     """Compute the constraints of some loops on a plan that holds the bodies they connect.
 
-    Rate and bias are zero without v.
+    Args:
+        loops: The closures.
+        plan: Layout of the robot, or of the part of it that carries both ends of every loop.
+        q: Configuration of the plan [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars; if None, rate and bias are zero.
     """
     places = body_places(plan, q)
     motions = None if v is None else body_motions(plan, q, v, None)

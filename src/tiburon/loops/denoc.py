@@ -396,9 +396,14 @@ def _leg_terms(
     wrenches: Sequence[Vector],
     inertias: Sequence[ArticulatedInertia] | None,
 ) -> LegTerms:
-    """Return the terms of a leg; `bias` has one value per live constraint of its loop.
+    """Return the terms of a leg.
 
-    Inertias are None for inverse dynamics.
+    Args:
+        part: The leg.
+        world: Screws of its bodies.
+        bias: One value per live constraint of its loop.
+        wrenches: Wrench that each body needs, from `World.wrenches`.
+        inertias: From `World.inertias`; None for inverse dynamics.
     """
     top, variables = part.part.platform, part.variables
     zero = [0.0] * len(part.part.basis)

@@ -43,6 +43,12 @@ def held_sine(model: Model, plan: Plan, structure: PlatformOnLegs, q: Vector) ->
     rotations of its rows, which keep the sign of their determinant. The smallest diagonal element,
     relative to the length of its column, is the sine between the motion of a dependent joint and
     those of others; it changes its sign where these cease to be independent.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        structure: Platform and legs.
+        q: Configuration [m or rad], nq scalars.
     """
     terms = constraints(model, plan, JointVector(q))
     chosen = set(structure.independent)
@@ -128,7 +134,16 @@ def displaced(
 def denoc_velocity(
     model: Model, plan: Plan, structure: PlatformOnLegs, q: Vector, v: Vector, sigma: float
 ) -> list[Scalar]:
-    """Return the velocity of all joints from the independent ones; residuals decay at sigma."""
+    """Return the velocity of all joints from that of the independent ones.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        structure: Platform and legs.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity, of which that of the independent joints counts, nv scalars.
+        sigma: Rate at which residuals decay [1/s].
+    """
     openings: list[list[Scalar]] | None = None
     if sigma:
         residuals = leg_openings(model, plan, structure, q)

@@ -104,7 +104,14 @@ def square_matrices(columns: Sequence[Scalars]) -> tuple[Any, Any, Any]:
 def constrained_solver(
     around: Setting, q: Scalars, terms: Constraints, min_cut: float = MIN_CUT
 ) -> Callable[[Scalars, Scalars], tuple[Scalar, ...]]:
-    """Return a traced function that solves the augmented system: (tau - C, J vd) to vd."""
+    """Return a traced function that solves the augmented system: (tau - C, J vd) to vd.
+
+    Args:
+        around: Surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
+        terms: The constraints in this state.
+        min_cut: Smallest rank cut; see `rank_cut`.
+    """
     model, plan, n = around.model, around.plan, around.plan.nv
     H = mass_elements(plan, q)
     mass = [H[i * n + j] for i, j in loop_pattern(model).mass]

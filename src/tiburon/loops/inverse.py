@@ -182,7 +182,13 @@ def denoc_actuated_forces(
 ) -> ActuatedForces:
     """Compute the same for a platform on legs, recursively (Khan 2002, eq. 3.40).
 
-    `shares` are weights of legs in the load of the platform; None for their conditions.
+    Args:
+        around: Surroundings in this state.
+        q: Configuration with closed loops [m or rad], nq scalars.
+        v: Joint velocity with J v = 0 [m/s or rad/s], nv scalars.
+        vd: Joint acceleration that keeps loops closed [m/s^2 or rad/s^2], nv scalars.
+        actuators: Names of the actuated joints.
+        shares: Weight of each leg in the load of the platform; None for its condition.
     """
     model = around.model
     driven = {int(i) for i in model.indices(list(actuators), of="v")}

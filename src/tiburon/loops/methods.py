@@ -93,7 +93,14 @@ def solve_by_handles(
 ) -> ConstrainedMotion:
     """Solve for constrained accelerations with articulated bodies (method "handles").
 
-    Arguments as for `solve_augmented`.
+    Args:
+        model: The robot.
+        plan: Its layout.
+        q: Configuration [m or rad], nq scalars.
+        jacobian: J, one row per constraint.
+        free: tau - C, joint forces without constraints [N or N m], nv scalars.
+        rhs: Right-hand side of J vd = rhs [m/s^2 or rad/s^2].
+        cut: Relative singular value below which a constraint is redundant.
     """
     live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
     metric = articulated_metric(plan, JointVector(q))
@@ -133,7 +140,13 @@ def solve_proximal(
 ) -> ConstrainedMotion:
     """Solve the augmented system by proximal iterations; the rank is not determined (-1).
 
-    Arguments as for `solve_augmented`; `value` is the constraint residual [m or rad].
+    Args:
+        model: The robot.
+        mass: Elements of H in the order of the tree factorization.
+        jacobian: J, one row per constraint.
+        free: tau - C, joint forces without constraints [N or N m], nv scalars.
+        rhs: Right-hand side of J vd = rhs [m/s^2 or rad/s^2].
+        value: Constraint residual [m or rad]; zero by default.
     """
     pattern, nv = loop_pattern(model), len(free)
     live = pattern.live

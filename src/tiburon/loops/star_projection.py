@@ -207,7 +207,15 @@ def _method(model: Model, plan: Plan, shape: StarLayout, arms: Sequence[Arm]) ->
 def projected_star(
     model: Model, plan: Plan, q: Scalars, v: Scalars, min_cut: float
 ) -> ProjectedStar:
-    """Project configuration and velocity of a star by one Newton step."""
+    """Project configuration and velocity of a star by one Newton step.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        q: Configuration near the manifold [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        min_cut: Smallest rank cut; see `rank_cut`.
+    """
     shape = layout(model)
     arms = [Arm(model, arm, arm.plan_of(plan), ZERO3, None, min_cut) for arm in shape.arms]
     center_plan = shape.plan_of(plan)

@@ -176,7 +176,14 @@ def branch_motion(
     state: tuple[Scalars, Scalars, Scalars],
     exchange: Exchanged | None = None,
 ) -> list[Scalar]:
-    """Compute joint accelerations of a tree in branches."""
+    """Compute joint accelerations of a tree in branches.
+
+    Args:
+        layout: Its branches.
+        here: Surroundings in this state.
+        state: Configuration, velocity and joint force.
+        exchange: How messages of other processes arrive; none by default.
+    """
     center, trunk = layout.center, layout.trunk
     plan, forces = center.plan_of(here.plan), center.forces_of(here.external)
     external = forces or (None,) * len(plan.bodies)

@@ -128,7 +128,13 @@ def reach_of(radius: float, spacing: tuple[float, float]) -> int:
 
 
 def terrain_height(x: Scalar, y: Scalar, field: Placed) -> tuple[Scalar, Scalar]:
-    """Return the height of the terrain at x, y [m], and the vertical part of its unit normal."""
+    """Return the height of the terrain at a place, and the vertical component of its unit normal.
+
+    Args:
+        x: Place in the world [m].
+        y: Likewise.
+        field: The height field.
+    """
     local = transpose_vector(field.rotation, subtract((x, y, 0.0), field.position))
     dx, dy, *handle = field.size
     below = _triangle_under(local, dx, dy, handle)
