@@ -290,21 +290,23 @@ _TRANSPOSED = {"P": "T", "T": "P", "R": "R", "W": "W", "r": "r", "w": "w"}
 
 
 class ApplyOrthogonal(Primitive):
-    """Apply a factor to a vector.
+    """Apply a factor to vectors, given and returned one after the other.
 
     Attributes:
         mode: "P" for A^+ b, "T" for its transpose, "R" for A A^+ b, "W" for A^+ A c.
+        vectors: Their number.
     """
 
-    def __init__(self, rows: int, columns: int, mode: str) -> None:
-        super().__init__(f"orthogonal_{_NAMES[mode]}", rows, columns)
-        self.rows, self.columns, self.mode = rows, columns, mode
+    def __init__(self, rows: int, columns: int, mode: str, vectors: int = 1) -> None:
+        super().__init__(f"orthogonal_{_NAMES[mode]}", rows, columns, vectors)
+        self.rows, self.columns, self.mode, self.vectors = rows, columns, mode, vectors
         self.small = min(rows, columns)
         self.factor_size = factor_size(rows, columns)
-        # length of the vector it is applied to
+        # lengths of a vector it is applied to, and of its image
         self.length = rows if mode in "PR" else columns
-        self.argument_count = self.factor_size + self.length
-        self.result_count = columns if mode in "PW" else rows
+        self.image_length = columns if mode in "PW" else rows
+        self.argument_count = self.factor_size + vectors * self.length
+        self.result_count = vectors * self.image_length
 
     def _place(self, in_range: bool, i: Index, k: Index) -> Index:
         """Place of element i of column k of Q or of Z."""
@@ -314,13 +316,20 @@ class ApplyOrthogonal(Primitive):
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Transform to coordinates of Q or Z, solve with the triangle, transform back by Z or Q."""
+        y = m.memory(self.small)
+        for vector in m.loop(0, self.vectors):
+            self._write_vector(m, given, found, y, vector)
+
+    def _write_vector(
+        self, m: Machine, given: Memory, found: Memory, y: Memory, vector: Index
+    ) -> None:
         small, mode, zero = self.small, self.mode, m.constant(0.0)
         triangle = self.rows * small
-        y = m.memory(small)
+        first, image = vector * self.length + self.factor_size, vector * self.image_length
         for k in m.loop(0, small):
             m.store(y, k, zero)
         for i in m.loop(0, self.length):
-            value = m.load(given, i + self.factor_size)
+            value = m.load(given, first + i)
             for k in m.loop(0, small):
                 entry = m.load(given, self._place(mode in "PR", i, k))
                 m.store(y, k, m.add_product(entry, value, m.load(y, k)))
@@ -338,60 +347,73 @@ class ApplyOrthogonal(Primitive):
                 for i in m.loop(0, k):
                     entry = m.load(given, k * small + i + triangle)
                     m.store(y, i, m.sub_product(entry, known, m.load(y, i)))
-        for i in m.loop(0, self.result_count):
-            m.store(found, i, zero)
+        for i in m.loop(0, self.image_length):
+            m.store(found, image + i, zero)
         for k in m.loop(0, small):
             value = m.load(y, k)
-            for i in m.loop(0, self.result_count):
+            for i in m.loop(0, self.image_length):
                 entry = m.load(given, self._place(mode in "TR", i, k))
-                m.store(found, i, m.add_product(entry, value, m.load(found, i)))
+                m.store(found, image + i, m.add_product(entry, value, m.load(found, image + i)))
 
     def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
-        """Return the operator times the vector's tangent plus its own change times the vector."""
-        factor, vector = args[: self.factor_size], args[self.factor_size :]
-        total = self._applied(graph, factor, self.mode, tangents[self.factor_size :])
+        """Return the operator times the vectors' tangents plus its own change times the vectors."""
+        factor, vectors = args[: self.factor_size], _split(args[self.factor_size :], self.length)
+        given = _split(tangents[self.factor_size :], self.length)
+        total = self._applied(graph, factor, self.mode, given)
         change = tangents[: self.rows * self.columns]
         for sign, after, transposed, before in _CHANGES[self.mode]:
-            inner = self._applied(graph, factor, before, vector)
-            moved = self._times(graph, change, inner, transposed)
+            inner = self._applied(graph, factor, before, vectors)
+            moved = [self._times(graph, change, x, transposed) for x in inner]
             part = self._applied(graph, factor, after, moved)
             combine = graph.add if sign > 0 else graph.sub
-            total = [combine(a, b) for a, b in zip(total, part, strict=True)]
-        return total
+            total = [
+                [combine(a, b) for a, b in zip(*pair, strict=True)]
+                for pair in zip(total, part, strict=True)
+            ]
+        return [x for image in total for x in image]
 
     def adjoint(self, graph: Graph, args: Nodes, results: Nodes, adjoints: Nodes) -> Nodes:
-        """Return the adjoints of matrix (in place of the factor) and vector."""
-        factor, vector = args[: self.factor_size], args[self.factor_size :]
+        """Return the adjoints of matrix (in place of the factor) and vectors."""
+        factor, vectors = args[: self.factor_size], _split(args[self.factor_size :], self.length)
+        images = _split(adjoints, self.image_length)
         zero = graph.const(0.0)
         matrix = [zero] * (self.rows * self.columns)
         for sign, after, transposed, before in _CHANGES[self.mode]:
             mirrored = "".join(_TRANSPOSED[op] for op in reversed(after))
-            left = self._applied(graph, factor, mirrored, adjoints)
-            right = self._applied(graph, factor, before, vector)
+            lefts = self._applied(graph, factor, mirrored, images)
+            rights = self._applied(graph, factor, before, vectors)
             if transposed:
-                left, right = right, left
+                lefts, rights = rights, lefts
             combine = graph.add if sign > 0 else graph.sub
-            for i in range(self.rows):
-                for j in range(self.columns):
-                    place = i * self.columns + j
-                    matrix[place] = combine(matrix[place], graph.mul(left[i], right[j]))
+            for left, right in zip(lefts, rights, strict=True):
+                for i in range(self.rows):
+                    for j in range(self.columns):
+                        place = i * self.columns + j
+                        matrix[place] = combine(matrix[place], graph.mul(left[i], right[j]))
         padding = [zero] * (self.factor_size - len(matrix))
-        back = self._applied(graph, factor, _TRANSPOSED[self.mode], adjoints)
-        return [*matrix, *padding, *back]
+        back = self._applied(graph, factor, _TRANSPOSED[self.mode], images)
+        return [*matrix, *padding, *(x for vector in back for x in vector)]
 
-    def _applied(self, graph: Graph, factor: Nodes, operators: str, vector: Sequence[int]) -> Nodes:
-        """Apply operators to a vector, the last one first."""
-        found = list(vector)
+    def _applied(
+        self, graph: Graph, factor: Nodes, operators: str, vectors: Sequence[Nodes]
+    ) -> list[Nodes]:
+        """Apply operators to vectors, the last one first."""
+        found = [list(vector) for vector in vectors]
         for operator in reversed(operators):
             projection = operator.upper() if operator in "rw" else operator
-            if is_zero_row(graph, found):
-                length = ApplyOrthogonal(self.rows, self.columns, projection).result_count
-                found = [graph.const(0.0)] * length
-                continue
-            callee = ApplyOrthogonal(self.rows, self.columns, projection)
-            images = graph.call(callee, [*factor, *found])
+            some = [k for k, vector in enumerate(found) if not is_zero_row(graph, vector)]
+            callee = ApplyOrthogonal(self.rows, self.columns, projection, max(len(some), 1))
+            images = [[graph.const(0.0)] * callee.image_length for _ in found]
+            if some:
+                given = [x for k in some for x in found[k]]
+                nonzero = _split(graph.call(callee, [*factor, *given]), callee.image_length)
+                for k, image in zip(some, nonzero, strict=True):
+                    images[k] = image
             if operator in "rw":
-                images = [graph.sub(a, b) for a, b in zip(found, images, strict=True)]
+                images = [
+                    [graph.sub(a, b) for a, b in zip(*pair, strict=True)]
+                    for pair in zip(found, images, strict=True)
+                ]
             found = images
         return found
 
@@ -406,6 +428,11 @@ class ApplyOrthogonal(Primitive):
             dot(graph, [(change[i * columns + j], vector[j]) for j in range(columns)])
             for i in range(rows)
         ]
+
+
+def _split(values: Sequence[Any], length: int) -> list[list[Any]]:
+    """Return vectors that are given one after the other."""
+    return [list(values[start : start + length]) for start in range(0, len(values), length)]
 
 
 RANK_CUT = 1e-10
@@ -460,14 +487,15 @@ class OrthogonalFactor:
         return self._apply("W", x)
 
     def _apply(self, mode: str, vectors: Any) -> Any:
-        primitive = ApplyOrthogonal(*self.shape, mode)
-        shape, columns = right_hand_sides("vector", primitive.length, vectors)
-        return solve_columns(
-            shape,
-            primitive.result_count,
-            columns,
-            lambda column: primitive.apply([*self._numbers, *column]),
-        )
+        one = ApplyOrthogonal(*self.shape, mode)
+        shape, columns = right_hand_sides("vector", one.length, vectors)
+
+        def solve(some: Sequence[Sequence[Any]]) -> list[list[Any]]:
+            primitive = ApplyOrthogonal(*self.shape, mode, len(some))
+            found = primitive.apply([*self._numbers, *(x for column in some for x in column)])
+            return _split(found, primitive.image_length)
+
+        return solve_columns(shape, one.image_length, columns, solve)
 
 
 class LeastSquares(NamedTuple):

@@ -702,7 +702,7 @@ class SymmetricSolve(Primitive):
             shape,
             self.result_count,
             columns,
-            lambda column: self.apply([*factor, *column], inline=inline),
+            lambda some: [self.apply([*factor, *column], inline=inline) for column in some],
         )
 
 
@@ -771,22 +771,24 @@ def solve_columns(
     shape: tuple[int, ...],
     height: int,
     columns: Sequence[Sequence[Any]],
-    solve: Callable[[Sequence[Any]], list[Any]],
+    solve: Callable[[Sequence[Sequence[Any]]], list[list[Any]]],
 ) -> Any:
-    """Solve for each column that is not zero, and put the solutions together.
+    """Solve for the columns that are not zero, and put the solutions together.
 
     Args:
         shape: Shape of the right-hand side.
         height: Length of a solution.
         columns: The right-hand sides.
-        solve: Returns the solution for one.
+        solve: Returns the solutions for some of them.
 
     Returns:
         Solutions, shape (height,) or (height, columns).
     """
-    solutions = [
-        [0.0] * height if all(_is_zero(x) for x in column) else solve(column) for column in columns
-    ]
+    some = [k for k, column in enumerate(columns) if not all(map(_is_zero, column))]
+    solutions = [[0.0] * height for _ in columns]
+    if some:
+        for k, found in zip(some, solve([columns[k] for k in some]), strict=True):
+            solutions[k] = found
     if len(shape) == 1:
         return array_of(solutions[0], (height,))
     flat = list(itertools.chain.from_iterable(zip(*solutions, strict=True)))
