@@ -8,6 +8,7 @@ import pytest
 
 import tiburon as tb
 from tiburon.contact.impact import collision_impulses
+from tiburon.model.contact_kinds import nonnegative_least_squares
 
 AROUND_X = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 
@@ -348,6 +349,60 @@ def test_lifting_out_keeps_loops_closed():
     assert 0.01 < np.abs(found - q).max() < 0.4
     with pytest.raises(tb.DomainError, match=r"'middle'|loops"):
         tb.lift_out(model, q, world=tb.World(ground=tb.Ground(height=3.0)))
+
+
+def test_lifting_out_is_the_least_motion_in_the_mass_metric():
+    """The step of a slightly sunken dog is that of nonnegative least squares on dense matrices."""
+    dog, world = tb.load("quadruped"), tb.World(ground=tb.Ground())
+    q = np.array(dog.poses["stand"])
+    q[6] -= 1e-4
+    q = dog.integrate(q, np.r_[1e-4, 2e-4, np.zeros(dog.nv - 2)])
+    gap = tb.contacts(dog, q, world=world).gap
+    assert (gap < 0.0).sum() == 4
+    h, eye = 1e-6, np.eye(dog.nv)
+    J = np.column_stack(
+        [
+            tb.contacts(dog, dog.integrate(q, h * x), world=world).gap
+            - tb.contacts(dog, dog.integrate(q, -h * x), world=world).gap
+            for x in eye
+        ]
+    ) / (2.0 * h)
+    # dv = H^-1 J^T f with f >= 0, gap + J dv >= 0, complementary
+    root = np.linalg.inv(np.linalg.cholesky(tb.mass_matrix(dog, q)))
+    A = J @ root.T
+    # of least |y| with A y >= -gap: the residual of a nonnegative least squares problem
+    u = nonnegative_least_squares(np.vstack([A.T, -gap]), np.eye(dog.nv + 1)[-1])
+    r = np.vstack([A.T, -gap]) @ u - np.eye(dog.nv + 1)[-1]
+    expected = root.T @ (-r[:-1] / r[-1])
+    found = dog.difference(q, tb.lift_out(dog, q, world=world))
+    # heights are linear in the motion but for its square
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+    assert np.abs(expected).max() > 1e-4
+
+
+def test_lifting_out_names_contacts_that_no_motion_opens_together():
+    """A ball of 0.2 m in a channel of 0.19 m, on its own and as a case of a batch."""
+    ball = tb.Body(
+        "ball", joint=tb.Free("ball"), inertia=tb.Inertia(1.0, (0, 0, 0), 0.004 * np.eye(3)),
+        shapes=(tb.Shape(tb.SphereShape(0.1)),),
+    )  # fmt: skip
+    walls = [
+        tb.Body(
+            name,
+            joint=tb.Fixed(name, pose=tb.Pose(translation=(0.0, y, 0.0))),
+            shapes=(tb.Shape(tb.BoxShape((1.0, 0.1, 1.0))),),
+        )
+        for name, y in (("left", 0.145), ("right", -0.145))
+    ]
+    model = tb.Model("channel", [ball, *walls])
+    pairs = [("ball", "world"), ("ball", "left"), ("ball", "right")]
+    floor, q = tb.World(ground=tb.Ground()), np.array([[1, 0, 0, 0, x, 0, 0.05] for x in (3, 0)])
+    lifted = tb.lift_out(model, q[0], world=floor, pairs=pairs)
+    np.testing.assert_allclose(lifted, [1, 0, 0, 0, 3, 0, 0.1], atol=1e-12)
+    for start, case in ((q[1], ""), (q, " in case 1")):
+        expected = f"no motion opens together{case}: 'ball/left', 'ball/right'"
+        with pytest.raises(tb.DomainError, match=expected):
+            tb.lift_out(model, start, world=floor, pairs=pairs)
 
 
 def lowest(model, q):

@@ -35,6 +35,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.algorithms.crba import chosen_mass_elements
+from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arrays import NDArray
@@ -46,6 +48,9 @@ from tiburon.loops.constraints import constraints
 from tiburon.loops.metric import rank_cut
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.orthogonal import factor_orthogonal
+from tiburon.trace.primitives.quadratic import INFEASIBLE, solve_qp
+from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import while_loop
 
@@ -324,16 +329,39 @@ def _work(p: Sequence[Scalar], before: Sequence[Scalar], after: Sequence[Scalar]
     return total
 
 
+class Lifting(NamedTuple):
+    """The least motion in the mass metric that opens all gaps to first order."""
+
+    step: Any
+    """Displacement [m or rad], shape (nv,)."""
+
+    possible: Scalar
+    """1, or 0 where no motion opens all gaps."""
+
+    enclosing: Any
+    """For each contact point its weight in the contradiction where there is none."""
+
+
 def lifting(
     setting: Setting, q: Sequence[Scalar], candidates: Sequence[Candidate], p: Sequence[Scalar]
-) -> Sequence[Scalar]:
-    """Return the least motion in the mass metric that opens all gaps to first order, nv scalars.
-
-    Loops stay closed to first order.
-    """
-    points = contact_rows(setting.plan, q, candidates, p)
-    compliance = compliance_of(setting.plan, q, points, *loops_at(setting, q))
-    b = [x for point in points for x in (0.0, 0.0, point.geometry.gap)]
-    none = [0.0] * len(points)
-    found = solve_impulses(compliance, b, none, none, [0.0] * len(b))
-    return compliance.response(found.y)
+) -> Lifting:
+    """Return the least motion that opens all gaps; loops stay closed to first order."""
+    plan, n = setting.plan, setting.plan.nv
+    points = contact_rows(plan, q, candidates, p)
+    elements = FactorTree(expanded_parents(plan)).layout.elements()
+    mass = chosen_mass_elements(plan, JointVector(q), elements)
+    H: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    for (i, j), x in zip(elements, mass, strict=True):
+        H[i][j] = H[j][i] = x
+    loops: tuple[Any, Any] = (None, None)
+    if setting.model.loops:
+        jacobian, cut = loops_at(setting, q)
+        columns = as_traced([[row.get(i, 0.0) for row in jacobian] for i in range(n)])
+        # what depends on other constraints would lock the robot where loops are slightly open
+        independent = factor_orthogonal(columns, cut=cut).project_range(np.eye(n))
+        loops = independent, [0.0] * n
+    normals = [[point.rows[2].get(i, 0.0) for i in range(n)] for point in points]
+    gaps = [-point.geometry.gap for point in points]
+    found = solve_qp(H, [0.0] * n, *loops, normals, gaps)
+    possible = np.where(np.abs(found.status - INFEASIBLE) > 0.5, 1.0, 0.0)
+    return Lifting(found.x, possible, found.inequality_multipliers)

@@ -170,7 +170,9 @@ def _motion(setting: Setting, q: Scalars, v: Scalars, p: Scalars) -> Any:
     return {**_arrays(found), "velocity": velocity}
 
 
-def _normals(setting: Setting, q: Scalars, p: Scalars) -> Any:
+@library_function("contact_approach", _inputs("q", "v"), parameters=(INERTIA,), keywords=WORLD_CALL)
+def _approach(setting: Setting, q: Scalars, v: Scalars, p: Scalars) -> Any:
+    """Return gaps, normal velocities, and the rows of A along the normals."""
     from tiburon.contact.impact import loops_at
     from tiburon.contact.rigid import compliance_of
     from tiburon.contact.rows import contact_rows
@@ -180,27 +182,16 @@ def _normals(setting: Setting, q: Scalars, p: Scalars) -> Any:
     rows = [[row.get(i, 0.0) for i in range(compliance.size)] for row in compliance.rows[2::3]]
     return {
         "gap": as_traced([point.geometry.gap for point in points]),
+        "speed": as_traced([point.velocity(v)[2] for point in points]),
         "rows": as_traced([x for row in rows for x in row]).reshape(len(points), -1),
     }
-
-
-@library_function("contact_approach", _inputs("q", "v"), parameters=(INERTIA,), keywords=WORLD_CALL)
-def _approach(setting: Setting, q: Scalars, v: Scalars, p: Scalars) -> Any:
-    """Return gaps, normal velocities, and the rows of A along the normals."""
-    from tiburon.contact.rows import contact_rows
-
-    found = _normals(setting, q, p)
-    points = contact_rows(setting.plan, q, dict(setting.options)["candidates"], p)
-    speed = as_traced([point.velocity(v)[2] for point in points])
-    return {"gap": found["gap"], "speed": speed, "rows": found["rows"]}
 
 
 @library_function("contact_lift", _inputs("q"), parameters=(INERTIA,), keywords=MODEL_CALL)
 def _lift(setting: Setting, q: Scalars, p: Scalars) -> Any:
     from tiburon.contact.impact import lifting
 
-    found = lifting(setting, q, dict(setting.options)["candidates"], p)
-    return as_traced(list(found))
+    return lifting(setting, q, dict(setting.options)["candidates"], p)._asdict()
 
 
 def _impact_inputs(model: Model, options: Options) -> list[Input]:
@@ -217,11 +208,6 @@ def _collide(setting: Setting, q: Scalars, v: Scalars, restitution: Scalars, p: 
     return collide(
         setting, q, v, options["candidates"], restitution, p, TOUCHING_GAP, options["order"]
     )
-
-
-_NORMALS: LibraryFunction[Any] = LibraryFunction(
-    "contact_normals", _inputs("q"), _normals, parameters=(INERTIA,), keywords=frozenset()
-)
 
 
 def _called(
@@ -456,7 +442,8 @@ def lift_out(
     for _ in range(MOST_LIFTS):
         if np.all(contacts_among(model, candidates, found, time=time).gap >= -1e-12):
             return found
-        step = np.asarray(_called(_lift, model, candidates, found, time=time))
+        step, possible, enclosing = _called(_lift, model, candidates, found, time=time)
+        _check_lift(candidates, np.asarray(possible), np.asarray(enclosing))
         found = np.asarray(model.integrate(found, step))
         if model.loops:
             found = _closed(model, found, time)
@@ -466,6 +453,28 @@ def lift_out(
         f"contact {here.names[worst]!r}",
         "a configuration without penetration nearby",
         f"a depth of {-float(here.gap.min()):.3g} m after {MOST_LIFTS} steps",
+    )
+
+
+def _check_lift(candidates: Sequence[Candidate], possible: Array, enclosing: Array) -> None:
+    """Refuse contacts that cannot be opened together.
+
+    Raises:
+        DomainError: With the contacts that oppose each other, and the case.
+    """
+    if possible.all():
+        return
+    case = tuple(np.argwhere(possible < 0.5)[0].tolist())
+    at = f" in case {', '.join(map(str, case))}" if case else ""
+    weights = enclosing[case]
+    among = np.flatnonzero(weights > 1e-6 * weights.max())
+    names = _names(candidates)
+    listed = ", ".join(repr(names[k]) for k in among[:6]) + ", ..." * (len(among) > 6)
+    raise DomainError(
+        f"contact {names[int(np.argmax(weights))]!r}",
+        "a configuration without penetration nearby",
+        f"contacts that no motion opens together{at}: {listed}",
+        advice="move the robot, or leave bodies out with pairs=",
     )
 
 
@@ -911,11 +920,20 @@ def contact_dependence(
     candidates = _some(model, world, pairs)
     tolerance = positive("tolerance", tolerance)
     place = vector("q", q, model.nq)
-    gap, rows = (np.asarray(x) for x in _called(_NORMALS, model, candidates, place))
-    closed = np.flatnonzero(gap <= TOUCHING_GAP).tolist()
-    every = _names(candidates)
-    names = tuple(every[k] for k in closed)
-    found = analyze_dependence(rows[closed], tolerance)
+    gap = contacts_among(model, candidates, place).gap
+    owners = np.repeat(np.arange(len(candidates)), [one.point_count for one in candidates])
+    some = [candidates[k] for k in sorted(set(owners[gap <= TOUCHING_GAP].tolist()))]
+    names: tuple[str, ...] = ()
+    rows = np.zeros((0, model.nv))
+    if some:
+        # candidates that touch, on floats: all of them would be long code
+        numbers = located(model, some, np.array(numbers_of(some)), place)
+        options = (("candidates", tuple(one.form() for one in some)),)
+        here = _approach.run(model, None, options, place, np.zeros(model.nv), numbers)
+        closed = np.flatnonzero(np.asarray(here["gap"]) <= TOUCHING_GAP).tolist()
+        names = tuple(_names(some)[k] for k in closed)
+        rows = np.asarray(here["rows"], dtype=np.float64)[closed]
+    found = analyze_dependence(rows, tolerance)
 
     def named(indices: Iterable[int]) -> tuple[str, ...]:
         return tuple(names[k] for k in indices)
