@@ -96,3 +96,50 @@ def test_readings_are_saved_and_continue(tmp_path):
 def test_rates_that_do_not_fit_the_steps_are_refused():
     with pytest.raises(tb.DomainError, match="sensor 'odd': period"):
         swing(sensors=[tb.JointSensor("odd", rate=300.0)])
+
+
+@pytest.mark.parametrize("contact", ["rigid", "compliant", "exact"])
+def test_sensors_feel_the_ground(contact):
+    """At rest: proper acceleration is g upward, and a joint carries what is above it."""
+    soft = {"normal_stiffness": 2e4, "normal_damping": 200.0} if contact == "compliant" else {}
+    world = tb.World(ground=tb.Ground(static_friction=0.8, **soft))
+    trunk = tb.Body("trunk", joint=tb.Free("base"), inertia=tb.Inertia.box(1.0, (0.1, 0.1, 0.1)))
+    sled = tb.Body(
+        "sled",
+        "trunk",
+        joint=tb.Revolute("waist", (0, 1, 0)),
+        inertia=tb.Inertia.box(2.0, (0.3, 0.3, 0.1)),
+        shapes=(tb.Shape(tb.BoxShape((0.3, 0.3, 0.1))),),
+    )
+    model = tb.Model("sled", [trunk, sled])
+    sensors = [tb.InertialSensor("imu", "trunk"), tb.ForceTorqueSensor("waist", "sled")]
+    start = [1.0, 0, 0, 0, 0, 0, 0.05, 0]
+    run = tb.simulate(
+        model, 0.5, q=start, world=world, contact=contact, dt=2e-4, sensors=sensors
+    )  # fmt: skip
+    imu, waist = run.data["sensor"].values[-1].reshape(2, 6)
+    np.testing.assert_allclose(imu, [0, 0, 0, 0, 0, 9.81], atol=1e-4)
+    np.testing.assert_allclose(waist, [0, 0, 0, 0, 0, -9.81], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "method", [None, tb.Baumgarte(10.0, 10.0), tb.Penalty(1e5), tb.Embedding()]
+)
+def test_force_torque_sensors_measure_forces_of_loops(method):
+    """A free hinge transmits no moment about its axis, also where a loop closes beyond it."""
+    bar = tb.load("four_bar")
+    run = tb.simulate(
+        bar,
+        0.02,
+        q=bar.poses["home"],
+        dt=1e-4,
+        loop_method=method,
+        sensors=[tb.ForceTorqueSensor("elbow", "coupler")],
+    )
+    reading = run.data["sensor"].values[-1]
+    assert np.linalg.norm(reading) > 5.0
+    np.testing.assert_allclose(reading[:3], np.zeros(3), atol=1e-9)
+    if not isinstance(method, tb.Penalty):
+        # its springs yield
+        reaction = run.get("joint_reaction").values[-1, 1]
+        np.testing.assert_allclose(reading, reaction, atol=1e-9)

@@ -219,3 +219,27 @@ def test_event_driven_runs_report_the_largest_impulse_of_a_collision():
     speed = np.hypot(1.5, np.sqrt(2 * G * 0.05))
     assert summary.peak_impulse.sum() == pytest.approx(1.5 * MASS * speed, rel=1e-9)
     assert "peak impulse" in str(summary)
+
+
+@pytest.mark.parametrize("contact", ["rigid", "compliant", "exact"])
+def test_accelerations_and_reactions_include_contact_forces(contact):
+    """A sprung leg on its foot: its hip accelerates as the velocity does, its foot does not."""
+    soft = {"normal_stiffness": 1e4, "normal_damping": 100.0} if contact == "compliant" else {}
+    world = tb.World(ground=tb.Ground(static_friction=0.8, **soft))
+    spring = tb.JointPassive(stiffness=300.0, damping=4.0, rest=-0.3)
+    hip = tb.Body("hip", joint=tb.Prismatic("rail", (0, 0, 1)), inertia=tb.Inertia.point(1.5))
+    foot = tb.Prismatic("shank", (0, 0, 1), passive=spring)
+    foot = tb.Body("foot", "hip", joint=foot, inertia=tb.Inertia.point(0.5))
+    leg = tb.Model("leg", [hip, foot], contacts=[tb.ContactPoint("sole", "foot")])
+    h = 1e-4
+    run = tb.simulate(leg, 0.1, q=[0.28, -0.28], world=world, contact=contact, dt=h, record_every=1)
+    vd = run.get("joint_acceleration").values[-1]
+    # forces over a step are those of its middle: off by h / 2 times their rate, 150 N/s at the foot
+    np.testing.assert_allclose(vd, (run.v[-1] - run.v[-2]) / h, atol=0.5 * h * 150.0 / 0.5 * 2)
+    force = run.get("contact_force").values[-1, 0, 2]
+    assert force > 15.0
+    assert 1.5 * (vd[0] + G) + 0.5 * (vd.sum() + G) == pytest.approx(force, rel=1e-9)
+    # nothing holds the hip on its rail; the spring carries the hip, and presses on the foot
+    reaction = run.get("joint_reaction").values[-1]
+    np.testing.assert_allclose(reaction[0], np.zeros(6), atol=1e-9)
+    np.testing.assert_allclose(reaction[1], [0, 0, 0, 0, 0, -1.5 * (vd[0] + G)], atol=1e-9)

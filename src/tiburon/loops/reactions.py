@@ -18,17 +18,15 @@ from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.trace.array import as_traced
 
 
-def _split(
-    around: Setting, q: Scalars, v: Scalars, vd: Scalars, multipliers: Scalars, lines: Scalars
-) -> tuple[dict[str, Any], list[Scalar]]:
-    """Compute the reactions of tree joints, and the wrenches of joints that close loops.
+def opened(
+    around: Setting, q: Scalars, multipliers: Scalars
+) -> tuple[tuple[Force, ...], list[Scalar]]:
+    """Return external forces on plan bodies with those of loops, and wrenches of closing joints.
 
-    `multipliers` are the forces along the constraints [N or N m], `lines` the wrenches of actuators
-    as for `joint_reactions`.
+    `multipliers` are the forces along the constraints [N or N m].
     """
     model, plan = around.model, around.plan
     places = body_places(plan, q)
-
     external = list(around.external or (Force.zero() for _ in plan.bodies))
     wrenches: list[Scalar] = []
     names = [name.rpartition(".")[0] for name in constraint_names(model)]
@@ -45,7 +43,7 @@ def _split(
             on_bodies = traced_wrenches(loop, model, plan, q, places, own)
         for body, force in on_bodies:
             external[body] = external[body] + force
-    return reactions_under(around._replace(external=tuple(external)), q, v, vd, *lines), wrenches
+    return tuple(external), wrenches
 
 
 def actuated_reactions(
@@ -53,13 +51,15 @@ def actuated_reactions(
 ) -> dict[str, Any]:
     """Return the arrays of `JointReactions` by name, for the robot's own actuators."""
     found = actuated_forces(around, q, v, vd, around.model.actuated_joint_names)
-    return _split(around, q, v, vd, found.multipliers, lines)[0]
+    external, _ = opened(around, q, found.multipliers)
+    return reactions_under(around._replace(external=external), q, v, vd, *lines)
 
 
 def constrained_reactions(around: Setting, q: Scalars, v: Scalars, tau: Scalars) -> dict[str, Any]:
     """Return the arrays of `LoopReactions` by name."""
     found = constrained_motion(around, q, v, tau)
-    split, wrenches = _split(around, q, v, found.vd, found.multipliers, ())
+    external, wrenches = opened(around, q, found.multipliers)
+    split = reactions_under(around._replace(external=external), q, v, found.vd)
     count = sum(isinstance(loop, LoopClosure) for loop in around.model.loops)
     return {
         "acceleration": as_traced(list(found.vd)),

@@ -153,7 +153,7 @@ class RecordedSystem:
         """Return joint accelerations [m/s^2 or rad/s^2], shape (n, nv)."""
 
         def rates(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
-            return list(system.rates(q, w, u, time, p)[: system.model.nv])
+            return list(system.reached(q, w, u, time, p).vd)
 
         return np.asarray(self._evaluate(states, rates, "recorded_acceleration"))
 
@@ -182,7 +182,7 @@ class RecordedSystem:
 
         def sums(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
             found: dict[str, Any] = {}
-            for frame, wrench in _driving(system, q, w, u, time, p).wrenches:
+            for frame, wrench in system.reached(q, w, u, time, p).driving.wrenches:
                 known = found.get(frame)
                 found[frame] = tuple(wrench) if known is None else tuple(map(add, known, wrench))
             frames[:] = found

@@ -22,9 +22,10 @@ from tiburon.algorithms.kinematics import Moving, frame_motions
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import Array, NDArray
 from tiburon.errors import DomainError, ModelError
+from tiburon.loops.reactions import opened
 from tiburon.model import Model
 from tiburon.simulation.state import Readings, unique_names
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import ELEMENTS, Reached, System
 from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
@@ -79,14 +80,19 @@ class Sensed:
         return self.system.rates(self.q, self._w, self._u, self.time, self._p)
 
     @cached_property
+    def _reached(self) -> Reached:
+        return self.system.reached(self.q, self._w, self._u, self.time, self._p)
+
+    @cached_property
     def vd(self) -> Scalars:
-        """Joint accelerations [m/s^2 or rad/s^2], nv scalars."""
-        return type(self.v)(self.rates[: self.model.nv])
+        """Joint accelerations [m/s^2 or rad/s^2], nv scalars; with those of contacts."""
+        return type(self.v)(self._reached.vd)
 
     @cached_property
     def external(self) -> Sequence[Force] | None:
-        """What acts on each plan body from outside: water, and the wrenches of elements."""
-        return self.system._acting(self.q, self.v, self.x, self._u, self.time, self._p)[0].external
+        """What acts on plan bodies beside joints of the tree: water, elements, contacts, loops."""
+        here, _, _, forces = self._reached
+        return opened(here, self.q, forces)[0] if self.model.loops else here.external
 
     def motion(self, frame: str) -> Moving:
         """Return velocity and spatial acceleration of a frame, its own axes at its origin."""

@@ -16,6 +16,7 @@ run-time parameters are bound to a system while one of its functions is traced.
 """
 
 import hashlib
+import itertools
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -37,7 +38,7 @@ from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import expanded_parents
-from tiburon.algorithms.kinematics import Place
+from tiburon.algorithms.kinematics import Place, frame_places
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting, forces_on_bodies
 from tiburon.algorithms.surroundings import (
@@ -51,16 +52,18 @@ from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
 from tiburon.contact.candidates import Candidate, Surface, surfaces_of
 from tiburon.contact.complementarity import ContactAccelerations, contact_accelerations
+from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.contact.mode_forces import (
     ModeForces,
     PointMode,
     closing_step,
+    force_on_first,
     mode_forces,
     mode_margins,
     stopping_impulse,
 )
 from tiburon.contact.rigid import Compliance, RigidStep, compliance_of
-from tiburon.contact.rows import PointRows, contact_geometry, contact_rows, in_frame
+from tiburon.contact.rows import PointRows, contact_geometry, contact_rows
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
@@ -90,11 +93,12 @@ from tiburon.loops.stabilization import (
     checked_loop_method,
     loop_method_from,
 )
-from tiburon.model import Model, Plan, Water, World
+from tiburon.model import WORLD, Model, Plan, Water, World
 from tiburon.results.header import Column, state_columns
 from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
 from tiburon.simulation.state import CommandRow, Readings, State, unique_names
-from tiburon.spatial import Motion, Scalar, Scalars
+from tiburon.spatial import Motion, Scalar, Scalars, Vec3
+from tiburon.spatial.vec3 import cross, negate, subtract, transpose_vector
 from tiburon.trace.array import as_traced
 from tiburon.trace.declared import (
     Identical,
@@ -254,6 +258,22 @@ class Prescribed(NamedTuple):
     def accelerations(self) -> list[tuple[int, Scalar]]:
         """Its velocity variables and their accelerations [m/s^2 or rad/s^2]."""
         return list(enumerate(self.sample.acceleration, start=self.v))
+
+
+class Reached(NamedTuple):
+    """What acts on a robot in a state at the end of a step, contacts included."""
+
+    here: Setting
+    """Conditions with all external forces."""
+
+    driving: Driving
+    """The sum of what elements and contacts exert."""
+
+    vd: Scalars
+    """Joint accelerations [m/s^2 or rad/s^2], nv scalars."""
+
+    constraint_force: Scalars
+    """Constraint forces of loops [N or N m]."""
 
 
 class PosedContact(NamedTuple):
@@ -729,44 +749,105 @@ class System:
         terms = self._constraints(here, q, v, x)
         return hybrid_with_loops(here, q, v, tau, wanted, terms, self._min_cut)
 
+    def reached(
+        self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
+    ) -> "Reached":
+        """Return what acts in a state at the end of a step, contacts included; see `rates`.
+
+        Rigid contacts act with their mean forces over that step.
+
+        Raises:
+            ModelError: If contacts of meshes act, whose points are known to their step alone.
+        """
+        if self.contact is not None:
+            for candidate in self.contact[0].candidates:
+                if candidate.is_located:
+                    raise ModelError(
+                        f"contact {candidate.name!r}: accelerations and joint forces in contact "
+                        "are not known for meshes, whose contacts are located before every step; "
+                        "cover them with simple shapes: tb.cover_meshes",
+                        name=candidate.name,
+                    )
+        guided = None
+        if self.is_guided:
+            guided = self.guided_state(q, w)
+            q, w = guided.q, (*guided.v, *w[self.model.nv :])
+        q, v, x = self._parts(q, w)
+        here, driving, _ = self._acting(q, v, x, u, time, p, updated=True)
+        prescribed = self.prescribed(time, p)
+
+        def moved() -> tuple[Scalars, Scalars]:
+            return self._accelerations(here, q, v, x, driving.force, prescribed, guided)
+
+        if self.is_exact:
+            held = self._held_contacts(here, q, v, x, moved()[0], u, p)
+            f, points = mode_forces(*held).f, held.problem.points
+            pushes = [force_on_first(one, f[3 * k : 3 * k + 3]) for k, one in enumerate(points)]
+            found = self._contact_wrenches(here.plan, q, [one.geometry for one in points], pushes)
+        elif self.ends_in_contact:
+            assert self.contact is not None
+            element, at_z, at_p = self.contact
+            *numbers, _ = (self._run_time(ELEMENTS) if p is None else p)[at_p]
+            own = (*numbers, *self.contact_handle)
+            geometries, _ = contact_geometry(here.plan, q, element.candidates, own)
+            z, width = u[self.discrete][at_z], len(POINT_STATES)
+            pushes = [(z[k], z[k + 1], z[k + 2]) for k in range(0, width * len(geometries), width)]
+            found = self._contact_wrenches(here.plan, q, geometries, pushes)
+        else:
+            return Reached(here, driving, *moved())
+        driving.wrenches += found.items()
+        pushed = forces_on_bodies(here.plan, q, found, "frame")
+        if pushed is not None:
+            known = here.external
+            here = here._replace(
+                external=pushed if known is None else tuple(map(add, known, pushed))
+            )
+        return Reached(here, driving, *moved())
+
+    def _contact_wrenches(
+        self,
+        plan: Plan,
+        q: JointVector,
+        geometries: Sequence[ContactGeometry],
+        pushes: Sequence[Vec3],
+    ) -> dict[str, Scalars]:
+        """Return wrenches of contacts on frames, in their axes, from the forces on first bodies."""
+        assert self.contact is not None
+        pairs = [
+            (candidate.first.body, candidate.second.body)
+            for candidate in self.contact[0].candidates
+            for _ in candidate.point_names
+        ]
+        frames = [one for one in dict.fromkeys(itertools.chain(*pairs)) if one != WORLD]
+        places = dict(zip(frames, frame_places(plan, q, tuple(frames)), strict=True))
+        found: list[tuple[str, Scalars]] = []
+        for pair, geometry, push in zip(pairs, geometries, pushes, strict=True):
+            for frame, force in zip(pair, (push, negate(push)), strict=True):
+                if frame != WORLD:
+                    R, origin = places[frame].R, places[frame].p
+                    moment = cross(subtract(geometry.point, origin), force)
+                    found.append(
+                        (frame, (*transpose_vector(R, moment), *transpose_vector(R, force)))
+                    )
+        return summed_wrenches(found)
+
     def prescribed_force(
         self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
     ) -> Scalars:
         """Return the forces that move prescribed joints along their paths [N or N m], nv scalars.
 
-        They act beside the forces of elements and commands; zero at all other joints. Rigid
-        contacts act with their mean forces over the previous step.
+        They act beside the forces of elements and commands; zero at all other joints. Contacts act
+        as in `reached`.
         """
-        q, v, x = self._parts(q, w)
-        here, driving, _ = self._acting(q, v, x, u, time, p)
         prescribed = self.prescribed(time, p)
         if not prescribed:
             return (0.0,) * self.model.nv
+        here, driving, *_ = self.reached(q, w, u, time, p)
+        position, v, x = self._parts(q, w)
         force = JointVector(driving.force)
-        if self.ends_in_contact:
-            pushed = self._contact_force(here.plan, q, u, p)
-            force = JointVector([a + b for a, b in zip(force, pushed, strict=True)])
-        _, needed, _ = self._hybrid(here, q, v, x, force, prescribed)
+        _, needed, _ = self._hybrid(here, position, v, x, force, prescribed)
         wanted = {i for joint in prescribed for i, _ in joint.accelerations}
         return tuple(needed[i] - force[i] if i in wanted else 0.0 for i in range(self.model.nv))
-
-    def _contact_force(
-        self, plan: Plan, q: JointVector, u: Scalars, p: Scalars | None
-    ) -> list[Scalar]:
-        """Return the forces of rigid contacts over the step before on all joints [N or N m]."""
-        assert self.contact is not None
-        element, at_z, at_p = self.contact
-        *numbers, _ = (self._run_time(ELEMENTS) if p is None else p)[at_p]
-        z, width = u[self.discrete][at_z], len(POINT_STATES)
-        found: list[Scalar] = [0.0] * self.model.nv
-        points = contact_rows(plan, q, element.candidates, (*numbers, *self.contact_handle))
-        for k, point in enumerate(points):
-            x, y, z_force = z[width * k : width * k + 3]
-            # rows are of the second body's motion relative to the first, on which forces act
-            for row, push in zip(point.rows, in_frame(point, (x, y, z_force)), strict=True):
-                for i, entry in row.items():
-                    found[i] = found[i] - entry * push
-        return found
 
     @cached_property
     def _prescribed_places(self) -> "list[tuple[PrescribedMotion, _Places]]":
