@@ -99,7 +99,9 @@ def _at_work() -> list[str]:
         "|---|---|",
     ]
     for name, (_, _, about) in DEMOS.items():
-        lines.append(f"| ![{name}](../images/demo_{name}.webp) | `tiburon demo {name}`: {about} |")
+        if name != "station":
+            picture = f"![{name}](../images/demo_{name}.webp)"
+            lines.append(f"| {picture} | `tiburon demo {name}`: {about} |")
     return [*lines, ""]
 
 

@@ -1,1 +1,1 @@
-"""Demonstrations with contact: robots that walk and grasp, each with its facts and figures."""
+"""Demonstrations: robots that swim, walk, grasp and share loads, with facts and figures."""

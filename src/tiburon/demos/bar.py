@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import tiburon as tb
-from tiburon.demos.demo import Demonstration
+from tiburon.demos.demo import Demonstration, panels
 from tiburon.load_sharing.objectives.objective import Objective
 from tiburon.viewer.plots import styled
 
@@ -145,17 +145,9 @@ def _grip_forces(run: "Trajectory", control: tb.LoadSharingControl) -> dict[str,
 
 @styled
 def _figure(time: Any, measures: dict[str, _Measures]) -> "Figure":
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 5.5), layout="constrained")
-    upper, lower = figure.subplots(2, sharex=True)
-    for name, found in measures.items():
-        upper.plot(time, found.loss, linewidth=1.4, label=f"{name}: {found.heat:.1f} J")
-        lower.plot(time, found.force.max(axis=1), linewidth=1.4, label=name)
-    upper.set(ylabel="heat in the windings [W]")
-    lower.set(ylabel="larger grip force [N]", xlabel="time [s]")
-    upper.set_title("Two arms turn a bar")
-    upper.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    for axes in (upper, lower):
-        axes.margins(x=0.0)
+    labels = ("heat in the windings [W]", "larger grip force [N]")
+    with panels("Two arms turn a bar", *labels) as (figure, upper, lower):
+        for name, found in measures.items():
+            upper.plot(time, found.loss, linewidth=1.4, label=f"{name}: {found.heat:.1f} J")
+            lower.plot(time, found.force.max(axis=1), linewidth=1.4)
     return figure

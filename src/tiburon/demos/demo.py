@@ -1,6 +1,7 @@
 """Demonstrations: a run, what it shows in words, its figures; all of them by name."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -72,55 +73,58 @@ def contact_facts(run: "Trajectory", groups: Sequence[str]) -> tuple[str, ...]:
     )
 
 
+@contextmanager
+def panels(
+    title: str, upper: str, lower: str, heights: tuple[int, int] = (1, 1)
+) -> Iterator[tuple["Figure", Any, Any]]:
+    """Yield a figure and two axes over time; at the end give them labels, title and legends."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 5.5), layout="constrained")
+    places: Any = figure.subplots(2, sharex=True, height_ratios=heights)
+    yield figure, places[0], places[1]
+    places[0].set_title(title)
+    places[1].set(xlabel="time [s]")
+    for axes, label in zip(places, (upper, lower), strict=True):
+        axes.set(ylabel=label)
+        axes.margins(x=0.0)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
 @styled
 def contact_figure(run: "Trajectory", groups: Sequence[str], title: str) -> "Figure":
     """Plot the size of contact forces, and when each group touches."""
-    from matplotlib.figure import Figure
-
     forces = forces_by_group(run, groups)
     mode = run.get("contact_mode")
     names = mode.contact.values.tolist()
-    figure = Figure(figsize=(9.0, 5.5), layout="constrained")
-    upper, lower = figure.subplots(2, sharex=True, height_ratios=(3, 2))
-    for k, group in enumerate(groups):
-        upper.plot(run.time, forces[:, k], linewidth=1.2, label=group.replace("_", " "))
-        own = mode.values[:, [i for i, name in enumerate(names) if name.startswith(group)]]
-        for value, color in ((2.0, "#18a558"), (1.0, "#e5373d")):
-            shown = (own.max(axis=1) > 0.0) & ((own == 1.0).any(axis=1) == (value == 1.0))
-            lower.fill_between(
-                run.time, k - 0.4, k + 0.4, where=shown, color=color, linewidth=0, step="post"
-            )
-    # impacts of single steps would hide all else
-    usual = forces[forces > 0.0]
-    if len(usual):
-        upper.set_ylim(0.0, 1.3 * float(np.percentile(usual, 99.0)))
-    upper.set(ylabel="contact force [N]")
-    upper.set_title(title)
-    upper.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    lower.set(xlabel="time [s]", ylim=(len(groups) - 0.5, -0.5))
-    lower.set_yticks(range(len(groups)), [group.replace("_", " ") for group in groups])
-    lower.set_title("sticking (green), slipping (red)", loc="left", fontsize=10)
-    _format(upper, lower)
+    with panels(title, "contact force [N]", "", heights=(3, 2)) as (figure, upper, lower):
+        for k, group in enumerate(groups):
+            upper.plot(run.time, forces[:, k], linewidth=1.2, label=group.replace("_", " "))
+            own = mode.values[:, [i for i, name in enumerate(names) if name.startswith(group)]]
+            for value, color in ((2.0, "#18a558"), (1.0, "#e5373d")):
+                shown = (own.max(axis=1) > 0.0) & ((own == 1.0).any(axis=1) == (value == 1.0))
+                lower.fill_between(
+                    run.time, k - 0.4, k + 0.4, where=shown, color=color, linewidth=0, step="post"
+                )
+        # impacts of single steps would hide all else
+        usual = forces[forces > 0.0]
+        if len(usual):
+            upper.set_ylim(0.0, 1.3 * float(np.percentile(usual, 99.0)))
+        lower.set(ylim=(len(groups) - 0.5, -0.5))
+        lower.set_yticks(range(len(groups)), [group.replace("_", " ") for group in groups])
+        lower.set_title("sticking (green), slipping (red)", loc="left", fontsize=10)
     return figure
 
 
 @styled
 def walk_figure(run: "Trajectory", title: str) -> "Figure":
     """Plot the way and the attitude of the first body of a walker."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 5.5), layout="constrained")
-    upper, lower = figure.subplots(2, sharex=True)
-    for k, axis in enumerate("xyz"):
-        upper.plot(run.time, run.q[:, 4 + k] - run.q[0, 4 + k], label=axis, linewidth=1.4)
-    for name, angle in zip(("roll", "pitch", "yaw"), attitude(run.q), strict=True):
-        lower.plot(run.time, np.degrees(angle), label=name, linewidth=1.2)
-    upper.set(ylabel="way of the body [m]")
-    upper.set_title(title)
-    lower.set(xlabel="time [s]", ylabel="attitude [deg]")
-    for axes in (upper, lower):
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    _format(upper, lower)
+    with panels(title, "way of the body [m]", "attitude [deg]") as (figure, upper, lower):
+        for k, axis in enumerate("xyz"):
+            upper.plot(run.time, run.q[:, 4 + k] - run.q[0, 4 + k], label=axis, linewidth=1.4)
+        for name, angle in zip(("roll", "pitch", "yaw"), attitude(run.q), strict=True):
+            lower.plot(run.time, np.degrees(angle), label=name, linewidth=1.2)
     return figure
 
 
@@ -130,12 +134,12 @@ def attitude(q: Array) -> tuple[Array, Array, Array]:
     return roll, pitch, yaw
 
 
-def _format(*places: Any) -> None:
-    for axes in places:
-        axes.margins(x=0.0)
-
-
 DEMOS: dict[str, tuple[str, str, str]] = {
+    "station": (
+        "station",
+        "station",
+        "an underwater vehicle keeps station in a current, its arm moves",
+    ),
     "quadruped": ("walk", "quadruped", "a robot dog trots over a hill"),
     "hexapod": ("walk", "hexapod", "osu_hexapod walks over a hill, three legs at a time"),
     "aquarobot": ("walk", "aquarobot", "aquarobot walks on the sea floor in a current"),
@@ -154,9 +158,9 @@ DEMOS: dict[str, tuple[str, str, str]] = {
 """By name: module, function, description."""
 
 
-def find(name: str) -> Callable[[float | None], Demonstration]:
+def find(name: str) -> Callable[..., Demonstration]:
     """Return the function of a demonstration, which takes the simulated time [s] or None."""
     module, function, _ = DEMOS[name]
-    found: Callable[[float | None], Demonstration]
+    found: Callable[..., Demonstration]
     found = getattr(import_module(f"tiburon.demos.{module}"), function)
     return found

@@ -6,7 +6,7 @@ import numpy as np
 
 import tiburon as tb
 from tiburon.arrays import Array
-from tiburon.demos.demo import Demonstration
+from tiburon.demos.demo import Demonstration, panels
 from tiburon.reproduce.four_bar_motion import DURATION, LENGTHS, four_bar_motion
 from tiburon.viewer.plots import styled
 
@@ -145,18 +145,11 @@ def _arrows(found: Swing) -> dict[str, Any]:
 
 @styled
 def _figure(swings: dict[str, Swing]) -> "Figure":
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 5.5), layout="constrained")
-    upper, lower = figure.subplots(2, sharex=True)
-    for name, found in swings.items():
-        force = np.linalg.norm(found.forces, axis=-1).max(axis=1)
-        upper.plot(found.run.time, force, linewidth=1.4, label=name)
-        lower.plot(found.run.time, found.moment, linewidth=1.4, label=name)
-    upper.set(ylabel="larger support force [N]")
-    lower.set(ylabel="size of the net moment [N m]", xlabel="time [s]")
-    upper.set_title("A balanced four-bar linkage with one motor and with three")
-    upper.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    for axes in (upper, lower):
-        axes.margins(x=0.0)
+    title = "A balanced four-bar linkage with one motor and with three"
+    labels = ("larger support force [N]", "size of the net moment [N m]")
+    with panels(title, *labels) as (figure, upper, lower):
+        for name, found in swings.items():
+            force = np.linalg.norm(found.forces, axis=-1).max(axis=1)
+            upper.plot(found.run.time, force, linewidth=1.4, label=name)
+            lower.plot(found.run.time, found.moment, linewidth=1.4)
     return figure

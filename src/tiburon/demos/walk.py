@@ -49,6 +49,12 @@ def _walked(run: "Trajectory", feet: list[str], title: str, more: tuple[str, ...
         *more,
         *contact_facts(run, feet),
     )
+    return _with_figures(run, facts, feet, title)
+
+
+def _with_figures(
+    run: "Trajectory", facts: tuple[str, ...], feet: list[str], title: str
+) -> Demonstration:
     figures = {
         "walk.png": walk_figure(run, title),
         "contacts.png": contact_figure(run, feet, title),
@@ -181,8 +187,4 @@ def strandbeest(duration: float | None = None) -> Demonstration:
         f"its 36 loops stay closed within {residual:.1e} m",
         *contact_facts(run, feet),
     )
-    figures = {
-        "walk.png": walk_figure(run, title),
-        "contacts.png": contact_figure(run, feet, title),
-    }
-    return Demonstration(run, facts, figures, title)
+    return _with_figures(run, facts, feet, title)
