@@ -7,8 +7,7 @@ branch with joint 3 above the frame.
 import numpy as np
 
 from tiburon.arrays import Array
-from tiburon.functions.closed_loops import loop_jacobian
-from tiburon.loops.constraints import constraints
+from tiburon.functions.loop_motion import loop_motion
 from tiburon.model import Inertia, Model
 from tiburon.model.composition import changed
 
@@ -42,12 +41,8 @@ def four_bar_motion(model: Model, time: float) -> tuple[Array, Array, Array]:
     joint = first + coupler * np.array([np.cos(turn), np.sin(turn)])
     last = float(np.arctan2(-joint[1], PIVOTS - joint[0]))
     q = np.array([angle, turn - angle, last - turn])
-    J = np.asarray(loop_jacobian(model, q))
-    v = np.array([rate, *np.linalg.lstsq(J[:, 1:], -J[:, 0] * rate, rcond=None)[0]])
-    bias = np.array(constraints(model, model.plan, q.tolist(), v.tolist()).bias)
-    right = -J[:, 0] * acceleration - bias
-    vd = np.array([acceleration, *np.linalg.lstsq(J[:, 1:], right, rcond=None)[0]])
-    return q, v, vd
+    at = loop_motion(model, q, None, [rate], [acceleration], joints="joint_1")
+    return q, at.v, at.vd
 
 
 def exactly_balanced(model: Model) -> Model:

@@ -66,7 +66,6 @@ from tiburon.reproduce.khan_mechanism import (
     mechanism,
     motion,
     printed_start,
-    series_at,
     terms,
     to_absolute,
     torques,
@@ -284,20 +283,26 @@ def _torques() -> Cells:
     yield lost("Fig. 4.2, driving torques", "the curves of the page")
 
 
+def _inertia_at(time: float, method: str | None = None) -> Array:
+    """Return entries 11 12 13 22 23 33 of the generalized inertia at a time of the motion."""
+    robot = load("planar_3rrr")
+    places = [robot.v_names.index(name) for name in actuated_names(robot)]
+    q = zoo_motion(motion([0.0, time] if time else [0.0]))[0][-1]
+    rest = np.zeros(robot.nv)
+
+    def accelerations(torque: Array) -> Array:
+        return np.asarray(forward_dynamics(robot, q, rest, torque, method=method))[places]
+
+    free = accelerations(rest)
+    columns = [accelerations(np.eye(robot.nv)[k]) - free for k in places]
+    return np.asarray(np.linalg.inv(np.array(columns).T)[np.triu_indices(3)])
+
+
 @cell_table("section 3.3", "inertia and conditioning along the motion")
 def _inertia() -> Cells:
-    robot = load("planar_3rrr")
-    places = [robot.v_names.index(f"theta_{k}") for k in (1, 2, 3)]
     for time, entries in INERTIAS.items():
-        q = zoo_motion(motion([0.0, time] if time else [0.0]))[0][-1]
-        rest = np.zeros(robot.nv)
-        free = forward_dynamics(robot, q, rest, rest)
-        columns = [
-            (forward_dynamics(robot, q, rest, np.eye(robot.nv)[k]) - free)[places] for k in places
-        ]
-        found = np.linalg.inv(np.array(columns).T)
-        upper = found[np.triu_indices(3)]
-        yield number(f"generalized inertia at {time} s [kg m^2]", entries, upper, 1e-9, DERIVED)
+        found = _inertia_at(time)
+        yield number(f"generalized inertia at {time} s [kg m^2]", entries, found, 1e-9, DERIVED)
     path = prescribed()
     dependent = [k for k in range(9) if k not in ACTUATED]
     conditions = np.array([
@@ -636,16 +641,8 @@ def _denoc() -> Cells:
     ]
     rest = np.zeros(robot.nv)
     for time, entries in INERTIAS.items():
-        q = zoo_motion(motion([0.0, time] if time else [0.0]))[0][-1]
-
-        def accelerations(torque: Array, q: Array = q) -> Array:
-            found = forward_dynamics(robot, q, rest, torque, method="denoc")
-            return np.asarray(found)[places]
-
-        free = accelerations(rest)
-        columns = [accelerations(np.eye(robot.nv)[k]) - free for k in places]
-        inertia = np.linalg.inv(np.array(columns).T)[np.triu_indices(3)]
-        yield number(f"generalized inertia at {time} s [kg m^2]", entries, inertia, 1e-9, DERIVED)
+        found = _inertia_at(time, "denoc")
+        yield number(f"generalized inertia at {time} s [kg m^2]", entries, found, 1e-9, DERIVED)
     home = np.array(robot.poses["home"])
     dropped = forward_dynamics(robot, home, rest, rest, method="denoc")[places]
     yield number("accelerations without torques [rad/s^2]", DROP, dropped, 1e-9, DERIVED)
@@ -738,10 +735,8 @@ def _time(method: LoopMethod | None, zoo: bool) -> float:
 def _correction(method: LoopMethod | None, zoo: bool) -> float:
     run = simulated(method, dt=0.001, gains=GAINS, zoo=zoo)
     places = [run.model.v_names.index(name) for name in actuated_names(run.model)]
-    time = np.asarray(run.time)
-    wanted, speed, _ = driven_angles(time)
-    added = GAINS[0] * (wanted - run.q[:, places]) + GAINS[1] * (speed - run.v[:, places])
-    return float((np.abs(added) / np.abs(series_at(time))).max())
+    found = feedback_of(np.asarray(run.time), run.q[:, places], run.v[:, places])
+    return float(found.correction.max())
 
 
 def _sent(steps: Sequence[Exchange], *names: str) -> str:

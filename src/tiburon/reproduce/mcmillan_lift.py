@@ -62,8 +62,7 @@ def lift_motion(times: Array) -> LiftMotion:
     """Return the motion of all joints at times that rise."""
     model = four_pumas()
     q = np.array(model.poses["home"])
-    R, p = forward_kinematics(model, q, "load")
-    del R
+    _, p = forward_kinematics(model, q, "load")
     found = []
     for z, speed, rate in zip(*_height(np.asarray(times)), strict=True):
         pose = [1.0, 0.0, 0.0, 0.0, p[0], p[1], p[2] + z]

@@ -12,6 +12,7 @@ from tiburon.formats.load import load
 from tiburon.functions.balancing import FrameBalance, balance_frame
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.functions.load_sharing import GripLimit, LoadShare, LoadSharing
+from tiburon.functions.loop_motion import loop_motion
 from tiburon.load_sharing.objectives.contact_force import InternalForce
 from tiburon.load_sharing.objectives.motor_loss import MotorLoss
 from tiburon.load_sharing.objectives.objective import Objective
@@ -24,7 +25,6 @@ from tiburon.load_sharing.smoothing import (
     smallest_step,
     smoothed_forces,
 )
-from tiburon.loops.constraints import constraints
 from tiburon.loops.driven_cut import drive_cut_joint, driven_cut_state
 from tiburon.model import Body, Free, Inertia, LoopClosure, Model, World
 from tiburon.reproduce.cells import (
@@ -42,6 +42,7 @@ from tiburon.reproduce.cells import (
 from tiburon.reproduce.four_bar_motion import exactly_balanced, four_bar_motion
 from tiburon.reproduce.nahon_problems import Constraints, feet_of_walker, legged_walker
 from tiburon.reproduce.nahon_solvers import best_time, compiled_qp
+from tiburon.spatial import matrix_to_quaternion
 from tiburon.trace import solve_qp
 
 FREE = World(gravity=(0.0, 0.0, 0.0))
@@ -71,41 +72,6 @@ OBJECTIVES: dict[str, Objective] = {
 }
 
 
-def closed_motion(
-    model: Model, held: Sequence[int], q: Array, v_held: Array, vd_held: Array
-) -> tuple[Array, Array, Array]:
-    """Return a motion that keeps loops closed, given that of some velocity variables.
-
-    Args:
-        model: A mechanism whose loops determine all other variables.
-        held: The given velocity variables.
-        q: Configuration near the wanted one; that of the given variables is kept [m or rad].
-        v_held: Their velocities [m/s or rad/s].
-        vd_held: Their accelerations [m/s^2 or rad/s^2].
-    """
-    others = [i for i in range(model.nv) if i not in set(held)]
-
-    def rows(q: Array, v: Array | None) -> tuple[Array, Array, Array]:
-        terms = constraints(model, model.plan, q.tolist(), None if v is None else v.tolist())
-        return np.array(terms.value), terms.dense_jacobian(model.nv), np.array(terms.bias)
-
-    for _ in range(20):
-        residual, J, _ = rows(q, None)
-        if float(np.abs(residual).max()) < 1e-13:
-            break
-        step = np.zeros(model.nv)
-        step[others] = np.linalg.lstsq(J[:, others], -residual, rcond=None)[0]
-        q = np.asarray(model.integrate(q, step))
-    _, J, _ = rows(q, None)
-    v, vd = np.zeros(model.nv), np.zeros(model.nv)
-    v[list(held)], vd[list(held)] = v_held, vd_held
-    v[others] = np.linalg.lstsq(J[:, others], -J[:, list(held)] @ v_held, rcond=None)[0]
-    _, _, bias = rows(q, v)
-    right = -J[:, list(held)] @ vd_held - bias
-    vd[others] = np.linalg.lstsq(J[:, others], right, rcond=None)[0]
-    return q, v, vd
-
-
 def _profile(s: float) -> tuple[float, float, float]:
     """Return a share from 0 to 1 with its two derivatives, all at rest at both ends."""
     return (
@@ -115,31 +81,27 @@ def _profile(s: float) -> tuple[float, float, float]:
     )
 
 
-def pumas_motion(model: Model, times: Array, duration: float = 2.0) -> tuple[Array, Array, Array]:
-    """Return the motion of two arms that turn the bar by 90 degrees clockwise.
+def pumas_motion(model: Model, times: Array) -> tuple[Array, Array, Array]:
+    """Return the motion of two arms that turn the bar by 90 degrees clockwise in 2 s.
 
     A polynomial of fifth order stands for the source's spline, whose coefficients are lost; the
     axis is horizontal and passes through the center of the bar.
     """
-    held = list(range(*model.slice("bar", of="v").indices(model.nv)))
-    at = model.slice("bar")
     q = np.array(model.poses["home"])
-    start = q[at].copy()
+    R, center = forward_kinematics(model, q, "bar")
+    w, x, y, z = matrix_to_quaternion(R.tolist())
+    # about y of the bar, which is that of the world
+    turning = np.array([0.0, 0.5 * np.pi, 0.0, 0.0, 0.0, 0.0])
     found = []
     for t in times:
-        share, rate, change = _profile(min(t / duration, 1.0))
-        angle = 0.5 * np.pi * share
-        # about y of the bar, which is that of the world
-        half = 0.5 * angle
-        w, x, y, z = start[:4]
-        c, s = np.cos(half), np.sin(half)
-        q[at][:4] = (c * w - s * y, c * x - s * z, c * y + s * w, c * z + s * x)
-        turning = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0]) * 0.5 * np.pi
-        motion = closed_motion(
-            model, held, q, turning * rate / duration, turning * change / duration**2
+        share, rate, change = _profile(min(t / 2.0, 1.0))
+        c, s = np.cos(0.25 * np.pi * share), np.sin(0.25 * np.pi * share)
+        pose = (c * w - s * y, c * x - s * z, c * y + s * w, c * z + s * x, *center)
+        at = loop_motion(
+            model, q, pose, turning * rate / 2.0, turning * change / 4.0, platform="bar"
         )
-        q = motion[0].copy()
-        found.append(motion)
+        q = at.q
+        found.append((at.q, at.v, at.vd))
     rows = [np.array(part) for part in zip(*found, strict=True)]
     return rows[0], rows[1], rows[2]
 
@@ -374,14 +336,13 @@ def _finger() -> Cells:
 def _pick_and_pour() -> Cells:
     hand = load("three_finger_hand")
     carried = _carried_hand()
-    home = dict(zip(hand.joint_names, _joint_values(hand), strict=True))
+    home = {name: np.array(hand.poses["home"])[hand.slice(name)] for name in hand.joint_names}
     motors = [actuator.joint for actuator in carried.actuators]
     active, status, sizes = [], [], (0, 0, 0)
     program: Constraints | None = None
     for t in np.linspace(0.0, 2.0, 41):
-        q, vd, tilt = _carrying(carried, home, float(t))
+        q, v, vd, tilt = _carrying(carried, home, float(t))
         model = _glass(carried, tilt)
-        v = _carrying_velocity(carried, float(t))
         plan = LoadSharing.of(
             model, driven=["palm", *motors], grips=_grips(carried, q, 0.5), sides=4, inscribed=False
         )
@@ -423,11 +384,6 @@ def _pick_and_pour() -> Cells:
     )
 
 
-def _joint_values(model: Model) -> list[Array]:
-    q = np.array(model.poses["home"])
-    return [q[model.slice(name)] for name in model.joint_names]
-
-
 def _lifted(t: float) -> tuple[float, float, float]:
     """Return height and its two derivatives [m]: 200 mm in the first second."""
     share, rate, change = _profile(min(max(t, 0.0), 1.0))
@@ -440,9 +396,9 @@ def _tilted(t: float) -> tuple[float, float, float]:
     return 0.5 * np.pi * share, 0.5 * np.pi * rate, 0.5 * np.pi * change
 
 
-def _carrying(model: Model, home: dict[str, Array], t: float) -> tuple[Array, Array, float]:
-    """Return configuration, acceleration and tilt: palm and glass move as one, about the glass."""
-    height, _, lift = _lifted(t)
+def _carrying(model: Model, home: dict[str, Array], t: float) -> tuple[Array, Array, Array, float]:
+    """Return q, v, vd and tilt: palm and glass move as one, about the glass."""
+    height, climb, lift = _lifted(t)
     tilt, rate, change = _tilted(t)
     half = 0.5 * tilt
     turn = np.array([np.cos(half), 0.0, np.sin(half), 0.0])
@@ -452,7 +408,7 @@ def _carrying(model: Model, home: dict[str, Array], t: float) -> tuple[Array, Ar
     # the glass hangs 30 mm below the palm, its joint is there
     below = np.array([0.0, 0.0, -0.03])
     q = np.array(model.neutral())
-    vd = np.zeros(model.nv)
+    v, vd = np.zeros(model.nv), np.zeros(model.nv)
     up = np.array([0.0, 0.0, height])
     q[model.slice("palm")] = [*turn, *(up + below - R @ below)]
     q[model.slice("glass")] = [*turn, *up]
@@ -461,25 +417,13 @@ def _carrying(model: Model, home: dict[str, Array], t: float) -> tuple[Array, Ar
             q[model.slice(name)] = value
     # body axes at each origin; velocities in body axes, so that their rates lack w x v
     w, wd = np.array([0.0, rate, 0.0]), np.array([0.0, change, 0.0])
-    gravity_free = R.T @ np.array([0.0, 0.0, lift])
     for name, arm in (("glass", np.zeros(3)), ("palm", -below)):
-        speed = R.T @ np.array([0.0, 0.0, _lifted(t)[1]]) + np.cross(w, arm)
+        speed = R.T @ np.array([0.0, 0.0, climb]) + np.cross(w, arm)
+        gravity_free = R.T @ np.array([0.0, 0.0, lift])
         classical = gravity_free + np.cross(wd, arm) + np.cross(w, np.cross(w, arm))
-        vd[model.slice(name, of="v")] = [*wd, *(classical - np.cross(w, speed))]
-    return q, vd, tilt
-
-
-def _carrying_velocity(model: Model, t: float) -> Array:
-    """Return the velocity of the same motion."""
-    tilt, rate, _ = _tilted(t)
-    R = np.array(
-        [[np.cos(tilt), 0.0, np.sin(tilt)], [0.0, 1.0, 0.0], [-np.sin(tilt), 0.0, np.cos(tilt)]]
-    )
-    w = np.array([0.0, rate, 0.0])
-    v = np.zeros(model.nv)
-    for name, arm in (("glass", np.zeros(3)), ("palm", np.array([0.0, 0.0, 0.03]))):
-        v[model.slice(name, of="v")] = [*w, *(R.T @ (0.0, 0.0, _lifted(t)[1]) + np.cross(w, arm))]
-    return v
+        own = model.slice(name, of="v")
+        v[own], vd[own] = [*w, *speed], [*wd, *(classical - np.cross(w, speed))]
+    return q, v, vd, tilt
 
 
 # -- walker with four legs -------------------------------------------------------------------------
