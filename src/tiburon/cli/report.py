@@ -138,12 +138,15 @@ def energy_change(run: "Trajectory") -> tuple[float, float] | None:
     """Return the energy in the first and last finite row [J]; None for batches."""
     import numpy as np
 
+    from tiburon.results.quantities import computed_values, quantity_of
+
     if run.batch or not len(run) or run.header.world is None:
         return None
     rows = np.flatnonzero(np.isfinite(run.q).all(axis=-1))
     if not len(rows):
         return None
-    energy = np.asarray(run.get("total_energy").values)
+    # without xarray, whose import takes longer than a short run
+    energy = computed_values(run, quantity_of(run, "total_energy"), {})
     return float(energy[rows[0]]), float(energy[rows[-1]])
 
 

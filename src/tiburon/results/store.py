@@ -452,9 +452,11 @@ def make_array(
 
 def make_labels(group: Any, columns: Sequence[Column]) -> None:
     """Write the names along dimensions, which other readers use as coordinates."""
+    written = set()
     for column in columns:
         for name, labels in column.coordinates.items():
-            if name not in group:
+            if name not in written:
+                written.add(name)
                 array = group.create_array(
                     name, shape=(len(labels),), dtype=str, dimension_names=(column.dimension,)
                 )
@@ -779,6 +781,8 @@ class RunStore:
         self._known = b""
         # files written, but perhaps not yet synced to disk
         self._unsynced: set[Path] = set()
+        # whether the metadata of all arrays in one file is that of the arrays
+        self._consolidated = False
         self._lock: StoreLock | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -846,7 +850,8 @@ class RunStore:
                 shutil.rmtree(spare, ignore_errors=True)
             sync_directory(target.parent)
         store = cls(target, header, made.progress, attributes)
-        store._known = made._known
+        store._known, store._consolidated = made._known, True
+        store._unsynced = {target / name / "zarr.json" for name in ("", *store._row_arrays())}
         store._lock = StoreLock(target)
         return store
 
@@ -934,6 +939,7 @@ class RunStore:
             with writing(self.path, self._so_far()):
                 # damaged metadata raises now rather than at the end of the run
                 self._consolidate()
+                self._consolidated = False
                 self._group().attrs.update(signed(self.path, header_to_text(header)))
                 self._resize(max(keep, self.chunk_rows if rows is None else rows))
         except BaseException:
@@ -1037,7 +1043,8 @@ class RunStore:
         self._put_progress(Progress(rows, checkpoint, tuple(outcomes), tuple(events), True))
         with writing(self.path, self._so_far()):
             self._resize(rows)
-        self._consolidate()
+        if not self._consolidated:
+            self._consolidate()
         self._sync()
         self.release()
 
@@ -1116,6 +1123,10 @@ class RunStore:
 
     # -- arrays ------------------------------------------------------------------------------------
 
+    def _row_arrays(self) -> tuple[str, ...]:
+        """Return the names of the arrays that have a row for each time."""
+        return ("time", *(column.name for column in self.header.columns))
+
     def _name(self, key: str) -> str:
         column = self.header.column(key)
         return key if column is None else column.name
@@ -1150,10 +1161,12 @@ class RunStore:
         return self._opened[name]
 
     def _resize(self, rows: int) -> None:
-        for name in ("time", *(column.name for column in self.header.columns)):
+        for name in self._row_arrays():
             array = self._array(name)
-            array.resize((rows, *array.shape[1:]))
-            self._unsynced.add(self.path / name / "zarr.json")
+            if array.shape[0] != rows:
+                self._consolidated = False
+                array.resize((rows, *array.shape[1:]))
+                self._unsynced.add(self.path / name / "zarr.json")
 
     def _consolidate(self) -> None:
         """Consolidate the metadata of all arrays in one file, which readers open faster."""
@@ -1172,11 +1185,12 @@ class RunStore:
                     f"the metadata of one of its arrays is damaged ({first_line(error)}); "
                     "restore the files named zarr.json from a copy",
                 ) from error
+        self._consolidated = True
         self._unsynced.add(self.path / "zarr.json")
 
     def _check_files(self) -> None:
         """Raise `RunFileError` if chunk files are missing, which Zarr would read as NaN."""
-        for name in ("time", *(column.name for column in self.header.columns)):
+        for name in self._row_arrays():
             self._array(name)
             layout = self._layouts[name]
             if layout.rows < self.count:
