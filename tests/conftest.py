@@ -7,6 +7,10 @@ import time
 import zlib
 from collections import Counter
 
+# each worker has a core: threads of the linear algebra behind NumPy, which read this when they are
+# loaded, would wait for each other and burn more processor time than they save
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
