@@ -4,13 +4,13 @@ import functools
 
 import numpy as np
 
-from tiburon.contact.geometry.contact_geometry import Placed
+from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
 from tiburon.contact.geometry.height_field import field_size, placed_field
 from tiburon.contact.geometry.pairs import PAIRS, pair
 from tiburon.model.world import Ground, GroundGrid
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.spatial import axis_angle_to_matrix
-from tiburon.trace import Input, trace
+from tiburon.trace import Input, forward_derivative, interpret, trace
 from tiburon.trace.primitives.primitive import address_of
 
 SIZES = {
@@ -128,3 +128,38 @@ def program(name):
 @functools.cache
 def kernel(name):
     return make_kernel(ProgramSource(program(name)))
+
+
+@functools.cache
+def derivative(name):
+    """Return the forward derivative of a pair: a function of shapes and their directions.
+
+    Terrain is compiled: its loops over tiles take the interpreter longer.
+    """
+    found = forward_derivative(program(name))
+    if "field" in name:
+        return make_kernel(ProgramSource(found))
+    return lambda *arrays: interpret(found, arrays)
+
+
+def batch(pairs):
+    """Return the arrays of first and of second shapes, one row per pair."""
+    return [np.array([flat(shapes[k]) for shapes in pairs]) for k in (0, 1)]
+
+
+def contacts(name, pairs):
+    """Return the contacts of each pair of placed shapes, from one call of the kernel."""
+    rows = np.asarray(kernel(name)(*batch(pairs)))
+    return [
+        tuple(
+            ContactGeometry(
+                row[0],
+                tuple(row[1:4]),
+                tuple(row[4:7]),
+                tuples(np.reshape(row[7:16], (3, 3))),
+                tuples(np.reshape(row[16:], (3, 3))),
+            )
+            for row in case
+        )
+        for case in rows.reshape(len(pairs), -1, 25).tolist()
+    ]

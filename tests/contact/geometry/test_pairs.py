@@ -7,10 +7,12 @@ import pytest
 
 from tests.contact.geometry.cases import (
     NAMES,
+    batch,
+    contacts,
+    derivative,
     flat,
     kernel,
     moved,
-    program,
     random_pair,
     random_shape,
     results,
@@ -25,7 +27,6 @@ from tiburon.contact.geometry.pairs import KINDS, PAIRS, pair, shape_kind, shape
 from tiburon.errors import ModelError, OptionError
 from tiburon.model.body import BoxShape, CapsuleShape, MeshShape, PlaneShape
 from tiburon.spatial import axis_angle_to_matrix
-from tiburon.trace import forward_derivative, interpret
 
 STEP = 1e-6
 """Time step of central differences [s]: rounding 1e-16 m / 1e-6 s, truncation 1e-12 times the third
@@ -101,35 +102,32 @@ def aligned(rng, kind, turn):
 def test_points_are_near_their_shapes(name):
     """Also those of contacts that do not exist: solvers multiply their rows of the Jacobian."""
     rng = np.random.default_rng(7)
-    function = function_of(name)
-    for turn in (0.0, 1e-16, 1e-15, 1e-13, 1e-11, 1e-8, 1e-4, 1.0):
-        for _ in range(2 if "field" in name else 12):
-            one, two = (aligned(rng, kind, turn) for kind in name.split("-"))
-            for contact in function(one, two):
-                away = np.linalg.norm(np.subtract(contact.point, one.position))
-                gap = 0.0 if contact.gap == NO_CONTACT else abs(contact.gap)
-                # shapes are smaller than 1 m, and at most 4 m apart
-                assert away < 5.0 + gap, (turn, one, two, contact)
+    turns = np.repeat([0.0, 1e-16, 1e-15, 1e-13, 1e-11, 1e-8, 1e-4, 1.0], 12)
+    pairs = [[aligned(rng, kind, turn) for kind in name.split("-")] for turn in turns]
+    for turn, (one, two), found in zip(turns, pairs, contacts(name, pairs), strict=True):
+        for contact in found:
+            away = np.linalg.norm(np.subtract(contact.point, one.position))
+            gap = 0.0 if contact.gap == NO_CONTACT else abs(contact.gap)
+            # shapes are smaller than 1 m, and at most 4 m apart
+            assert away < 5.0 + gap, (turn, one, two, contact)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gap_and_normal_rates_equal_finite_differences(name):
     """The gap opens with the relative velocity along the normal; n' follows from curvature."""
     rng = np.random.default_rng(1)
-    function, checked, kinks = function_of(name), 0, 0
-    # pairs with a grid have many points each, and take long on floats
-    for _ in range(20 if "height field" in name else 60):
-        one, two = random_pair(rng, name)
-        v1, v2 = rng.standard_normal((2, 6))
-        found = function(one, two)
-        sides = [
-            function(moved(one, v1, h), moved(two, v2, h))
-            for h in (-2 * STEP, -STEP, STEP, 2 * STEP)
-        ]
+    checked, kinks = 0, 0
+    cases = [(*random_pair(rng, name), *rng.standard_normal((2, 6))) for _ in range(60)]
+    times = (0.0, -2 * STEP, -STEP, STEP, 2 * STEP)
+    there, *sides = (
+        contacts(name, [(moved(one, v1, h), moved(two, v2, h)) for one, two, v1, v2 in cases])
+        for h in times
+    )
+    for (one, two, v1, v2), found, *around in zip(cases, there, *sides, strict=True):
         for k, contact in enumerate(found):
             if not is_exact(name, contact, found, one, two):
                 continue
-            far0, before, after, far1 = (values(side[k])[[0, 4, 5, 6]] for side in sides)
+            far0, before, after, far1 = (values(side[k])[[0, 4, 5, 6]] for side in around)
             difference = (after - before) / (2.0 * STEP)
             # at a change of feature the two one-sided differences, or two steps, disagree
             jumps = np.abs((far1 - after) - (before - far0)) / STEP
@@ -153,21 +151,19 @@ def test_gap_and_normal_rates_equal_finite_differences(name):
 def test_traced_derivative_of_the_gap_is_the_velocity_along_the_normal(name):
     """The derivative of the graph, in the direction of a rigid motion of both shapes."""
     rng = np.random.default_rng(2)
-    derivative = forward_derivative(program(name))
-    count = pair(*name.split("-")).points
-    cases = []
+    cases, directions = [], ([], [])
     for _ in range(10):
         one, two = random_pair(rng, name)
         v1, v2 = rng.standard_normal((2, 6))
-        directions = []
-        for shape, v in ((one, v1), (two, v2)):
+        cases.append((one, two, v1, v2))
+        for shape, v, rows in zip((one, two), (v1, v2), directions, strict=True):
             turning = np.cross(v[:3], np.array(shape.rotation).T).T
-            directions.append(np.array([*turning.ravel(), *v[3:], *[0.0] * len(shape.size)]))
-        cases.append((one, two, v1, v2, [flat(one), flat(two), *directions]))
-    arrays = [np.array([case[-1][k] for case in cases]) for k in range(4)]
-    all_rates = np.asarray(interpret(derivative, arrays)).reshape(len(cases), count, 25)
-    for (one, two, v1, v2, _), rates in zip(cases, all_rates, strict=True):
-        found = function_of(name)(one, two)
+            rows.append([*turning.ravel(), *v[3:], *[0.0] * len(shape.size)])
+    all_rates = np.asarray(derivative(name)(*batch(cases), *map(np.array, directions)))
+    all_rates = all_rates.reshape(len(cases), -1, 25)
+    for (one, two, v1, v2), found, rates in zip(
+        cases, contacts(name, cases), all_rates, strict=True
+    ):
         for contact, row in zip(found, rates, strict=True):
             if not is_exact(name, contact, found, one, two):
                 continue
@@ -183,13 +179,19 @@ def test_exchange_of_the_bodies_reverses_the_normal(name):
     """Gap and point stay, n changes its sign, T becomes P - T."""
     rng = np.random.default_rng(3)
     first, second = name.split("-")
-    for _ in range(40):
-        one, two = random_pair(rng, name)
-        there, back = pair(first, second).function(one, two), pair(second, first).function(two, one)
+    if first == second:
+        pairs = [random_pair(rng, name) for _ in range(40)]
+        there, back = contacts(name, pairs), contacts(name, [(two, one) for one, two in pairs])
+    else:
+        # the other order is the same function with its contacts exchanged
+        pairs = [random_pair(rng, name) for _ in range(2)]
+        there = [pair(first, second).function(one, two) for one, two in pairs]
+        back = [pair(second, first).function(two, one) for one, two in pairs]
+    for found, mirrored in zip(there, back, strict=True):
         if name == "cylinder-cylinder":
             # points of the first body's rims come before those of the second's
-            back = (back[0], *back[4:], *back[1:4])
-        for a, b in zip(there, back, strict=True):
+            mirrored = (mirrored[0], *mirrored[4:], *mirrored[1:4])
+        for a, b in zip(found, mirrored, strict=True):
             scale = 1.0 + np.abs(a.relative_curvature).max() ** 2
             assert_close(values(exchanged(b)), values(a), allowed(name) * scale)
             assert_close(values(exchanged(exchanged(a))), values(a))
@@ -200,13 +202,16 @@ def test_geometry_moves_with_a_common_rigid_motion(name):
     """Contacts seen from another frame are the same contacts."""
     rng = np.random.default_rng(4)
     R, p = rotation(rng), rng.standard_normal(3)
-    for _ in range(20):
-        one, two = random_pair(rng, name)
-        turned = [
+    pairs = [random_pair(rng, name) for _ in range(20)]
+    turned = [
+        [
             Placed(tuples(R @ np.array(shape.rotation)), tuples(R @ shape.position + p), shape.size)
-            for shape in (one, two)
+            for shape in shapes
         ]
-        for a, b in zip(function_of(name)(one, two), function_of(name)(*turned), strict=True):
+        for shapes in pairs
+    ]
+    for here, there in zip(contacts(name, pairs), contacts(name, turned), strict=True):
+        for a, b in zip(here, there, strict=True):
             scale = 1.0 + np.abs(a.relative_curvature).max() ** 2
             assert_close(b.gap, a.gap, allowed(name))
             assert_close(b.point, R @ a.point + p, allowed(name))
@@ -221,7 +226,7 @@ def test_a_batch_has_the_bits_of_single_calls(name):
     rng = np.random.default_rng(5)
     pairs = [random_pair(rng, name) for _ in range(13)]
     run = kernel(name)
-    together = np.asarray(run(*(np.array([flat(p[k]) for p in pairs]) for k in (0, 1))))
+    together = np.asarray(run(*batch(pairs)))
     for (one, two), row in zip(pairs, together, strict=True):
         assert np.array_equal(run(flat(one), flat(two)), row)
         expected = np.array(results(function_of(name)(one, two)))
@@ -245,10 +250,10 @@ def test_aligned_and_coincident_poses_give_finite_values(name):
         for contact in function_of(name)(one, two):
             assert np.isfinite(values(contact)).all()
             assert_close(np.linalg.norm(contact.normal), 1.0)
-    cases = [np.array([flat(shapes[k]) for shapes in poses]) for k in (0, 1)]
+    cases = batch(poses)
     assert np.isfinite(kernel(name)(*cases)).all()
     directions = [rng.standard_normal(case.shape) for case in cases]
-    assert np.isfinite(interpret(forward_derivative(program(name)), [*cases, *directions])).all()
+    assert np.isfinite(derivative(name)(*cases, *directions)).all()
 
 
 def test_point_counts_are_those_of_the_table():
