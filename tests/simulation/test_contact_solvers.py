@@ -67,20 +67,35 @@ def test_the_tolerance_bounds_the_residual_of_each_step():
 CUBE = (0.2, 0.2, 0.2)
 DOWN, ALONG, FRICTION = 0.15, 0.5, 0.5
 """Velocity of a box that lands, down and along the ground [m/s]; coefficient of friction."""
-TWO = tb.Model("two", [box("light", 1.0, CUBE), box("heavy", 1e4, CUBE)])
 PILED = [1, 0, 0, 0, 0, 0, 0.1, 1, 0, 0, 0, 0, 0, 0.3]
+
+
+def rough(*parts):
+    """Return bodies side by side whose surfaces have the friction of those that land."""
+    material = tb.ContactMaterial(FRICTION)
+    return tb.Model(
+        "landing",
+        [replace(one, shapes=(replace(one.shapes[0], material=material),)) for one in parts],
+    )
+
+
+def stacked(model):
+    """Return pairs of bodies that lie on each other in this order, the first on the ground."""
+    names = ["world", *(one.name for one in model.bodies)]
+    return [(b, a) for a, b in itertools.pairwise(names)]
 
 
 def piled(tolerance):
     """Return a run of a heavy box on a light one, a mass ratio of 10^4."""
+    model = rough(box("plate_0", 1.0, CUBE), box("lander", 1e4, CUBE))
     return tb.simulate(
-        TWO,
+        model,
         0.02,
         q=PILED,
         world=FLOOR,
-        contact_pairs=[("light", "world"), ("light", "heavy")],
+        record_every=1,
+        contact_pairs=stacked(model),
         contact_tolerance=tolerance,
-        method="semi_implicit_euler",
     )
 
 
@@ -100,21 +115,13 @@ def test_a_light_plate_stays_below_a_heavy_box_that_slides(ratio):
 
     Both fall together without contact: when they close is not told by their speeds.
     """
-    plate, heavy = box("plate", 1.0, (0.3, 0.3, 0.02)), box("heavy", ratio, CUBE)
-    material = tb.ContactMaterial(0.5)
-    model = tb.Model(
-        "two",
-        [
-            replace(one, shapes=(replace(one.shapes[0], material=material),))
-            for one in (plate, heavy)
-        ],
-    )
+    model = rough(box("plate_0", 1.0, (0.3, 0.3, 0.02)), box("lander", ratio, CUBE))
     q = np.array([1, 0, 0, 0, 0, 0, 0.01, np.cos(0.15), 0, 0, np.sin(0.15), 0.01, 0.02, 0.12])
     v = np.zeros(12)
     v[9:11] = [0.4, 0.3]
     world = tb.World(ground=tb.Ground(static_friction=0.5))
     run = tb.simulate(
-        model, 0.01, q=q, v=v, world=world, contact_pairs=[("plate", "world"), ("heavy", "plate")]
+        model, 0.01, q=q, v=v, world=world, record_every=1, contact_pairs=stacked(model)
     )
     assert run.status == "finished"
     # 1e-8 of 98 N s leave a plate of 1 kg with 1e-6 m/s, corrected in the next step
@@ -134,13 +141,8 @@ def landing(mass, fractions, plates=1, tilt=0.0, speed=0.0, **options):
         speed: Of the plates along the ground [m/s].
         options: Of the runs.
     """
-    material = tb.ContactMaterial(FRICTION)
     parts = [box(f"plate_{i}", 2.0 * mass, (0.6, 0.6, 0.02)) for i in range(plates)]
-    parts = [
-        replace(one, shapes=(replace(one.shapes[0], material=material),))
-        for one in (*parts, box("lander", 2.0, CUBE))
-    ]
-    names = ["world", *(one.name for one in parts)]
+    model = rough(*parts, box("lander", 2.0, CUBE))
     gravity = (9.81 * np.sin(tilt), 0.0, -9.81 * np.cos(tilt))
     time = 1e-3 * (3.0 + np.asarray(fractions))
     gap = DOWN * time - 0.5 * gravity[2] * time**2
@@ -151,12 +153,12 @@ def landing(mass, fractions, plates=1, tilt=0.0, speed=0.0, **options):
     lander = np.zeros((*time.shape, 7))
     lander[..., 0], lander[..., 6] = 1.0, 0.02 * plates + 0.1 + gap
     run = tb.simulate(
-        tb.Model("landing", parts),
+        model,
         0.02,
         q=np.concatenate([*q, lander], axis=-1),
         v=[0, 0, 0, speed, 0, 0] * plates + [0, 0, 0, ALONG, 0, -DOWN],
         world=tb.World(gravity=gravity, ground=tb.Ground(static_friction=FRICTION)),
-        contact_pairs=[(b, a) for a, b in itertools.pairwise(names)],
+        contact_pairs=stacked(model),
         record_every=1,
         **options,
     )
@@ -188,6 +190,13 @@ def test_a_box_that_lands_with_slip_does_not_move_light_plates(mass, plates, til
     assert np.abs(run.q[-1, :, 7 * plates + 4] - x).max() < missed
 
 
+@tb.traced
+def thrust_by_place(state):
+    """Press the upper of three boxes down and lift the lower one, if the plate is at y = 1 m."""
+    pressed = np.where(state.q[5] > 0.5, 1.0, 0.0)
+    return [0.0] * 11 + [0.5 * pressed] + [0.0] * 5 + [-pressed]
+
+
 @pytest.mark.parametrize("pressed", [0.0, 1.0])
 @pytest.mark.parametrize("height", [0.0, 0.1])
 @pytest.mark.parametrize("mass", [3.0, 0.05])
@@ -197,7 +206,7 @@ def test_a_stack_that_has_landed_on_a_free_plate_rests(mass, height, pressed):
     Without other contacts nothing accelerates them relative to each other, or some forces do.
     """
     parts = [box("plate", mass, (0.5, 0.4, 0.04)), box("lower"), box("upper", 1.0, (0.2, 0.2, 0.2))]
-    q = [[1, 0, 0, 0, 0, 0, z] for z in (0.02 + height, 0.15 + height, 0.374 + height)]
+    q = [[1, 0, 0, 0, 0, pressed, z] for z in (0.02 + height, 0.15 + height, 0.374 + height)]
     run = tb.simulate(
         tb.Model("stack", parts),
         0.6,
@@ -205,9 +214,9 @@ def test_a_stack_that_has_landed_on_a_free_plate_rests(mass, height, pressed):
         v=[0, 0, 0, 0, 0, 0, 0, 0, 0, 0.3, 0.1, 0, *[0] * 6],
         world=FLOOR,
         record_every=1,
-        contact_tolerance=1e-12,
-        # thrust that presses the upper box down, and lifts the lower one
-        control=tb.traced(lambda _: [0.0] * 11 + [0.5 * pressed] + [0.0] * 5 + [-pressed]),
+        # rounding leaves 7e-12 of a stack of three
+        contact_tolerance=1e-11,
+        control=thrust_by_place,
     )
     assert run.status == "finished"
     force = np.abs(run.get("contact_force").values[-200:, :, 2])
@@ -219,10 +228,12 @@ def test_a_stack_that_has_landed_on_a_free_plate_rests(mass, height, pressed):
 
 def test_bodies_that_fall_together_carry_nothing_after_they_met():
     """A box meets a plate in free fall: one impulse, then no force and no gap."""
-    parts = [box("plate", 1.0, (0.5, 0.4, 0.04)), box("lander", 2.0, (0.2, 0.2, 0.2))]
+    model = rough(box("plate_0", 1.0, (0.5, 0.4, 0.04)), box("lander", 2.0, CUBE))
     q = [1, 0, 0, 0, 0, 0, 50.0, 1, 0, 0, 0, 0, 0, 50.14]
     v = [0, 0, 0, 0.2, 0.1, 0, 0, 0, 0, 0.2, 0.1, -0.5]
-    run = tb.simulate(tb.Model("pair", parts), 0.4, q=q, v=v, world=FLOOR, record_every=1)
+    run = tb.simulate(
+        model, 0.4, q=q, v=v, world=FLOOR, record_every=1, contact_pairs=stacked(model)
+    )
     impulse = 1e-3 * np.abs(run.get("contact_force").values[..., 2]).sum(axis=1)
     assert impulse.max() == pytest.approx(0.5 * 2.0 / 3.0, rel=1e-9)
     force = run.get("contact_force").values[-200:]
@@ -290,22 +301,12 @@ def test_wrong_tolerances_and_laws_are_refused(options, words):
 
 def test_a_stack_of_nearly_aligned_boxes_does_not_twist():
     """Equal boxes turned and shifted by 1e-15 to 1e-7: contacts keep their places, and forces."""
-    material = tb.ContactMaterial(0.5)
-    boxes = [
-        tb.Body(
-            f"box{k}",
-            joint=tb.Free(f"box{k}"),
-            inertia=tb.Inertia.box(1.0, (0.1, 0.1, 0.1)),
-            shapes=(tb.Shape(tb.BoxShape((0.1, 0.1, 0.1)), material=material),),
-        )
-        for k in range(3)
-    ]
-    model = tb.Model("stack", boxes)
-    pairs = [("box0", "world"), ("box0", "box1"), ("box1", "box2")]
+    size = (0.1, 0.1, 0.1)
+    model = rough(*(box(name, 1.0, size) for name in ("plate_0", "plate_1", "lander")))
     rng = np.random.default_rng(0)
     starts = []
-    for size in (1e-15, 1e-13, 1e-11, 1e-9, 1e-7):
-        turns, shifts = 0.5 * size * rng.uniform(-1, 1, 3), 0.1 * size * rng.uniform(-1, 1, (3, 2))
+    for off in (1e-15, 1e-13, 1e-11, 1e-9, 1e-7):
+        turns, shifts = 0.5 * off * rng.uniform(-1, 1, 3), 0.1 * off * rng.uniform(-1, 1, (3, 2))
         starts.append(
             [
                 x
@@ -315,7 +316,7 @@ def test_a_stack_of_nearly_aligned_boxes_does_not_twist():
         )
     world = tb.World(ground=tb.Ground(static_friction=0.5))
     run = tb.simulate(
-        model, 1.0, q=np.array(starts), world=world, contact_pairs=pairs, record_dt=0.5
+        model, 1.0, q=np.array(starts), world=world, contact_pairs=stacked(model), record_dt=0.5
     )
     # by the tolerance of the solver in the first steps; contacts that changed places gave 1e-6
     assert np.abs(run.q[-1] - run.q[0]).max() < 1e-10
