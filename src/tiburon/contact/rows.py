@@ -329,7 +329,7 @@ def relative_velocities(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     candidates: Sequence[Candidate],
-    geometries: Sequence[ContactGeometry],
+    points: Sequence[Vec3],
     places: Sequence[Place],
 ) -> list[Vec3]:
     """Return the velocity of the second body relative to the first at each contact point [m/s].
@@ -339,7 +339,7 @@ def relative_velocities(
 
     Args:
         q: Position [m or rad], nq scalars.
-        geometries: All contact points, as `contact_geometry` returns them.
+        points: All contact points [m], world axes, in the order of `contact_geometry`.
         places: Places of the bodies.
     """
     motions = body_motions(plan, JointVector(q), JointVector(v), None)
@@ -356,8 +356,8 @@ def relative_velocities(
                 twists[body] = angular, add_cross(linear, place.p, angular)
         first, second = (twists[body] for body in bodies)
         angular, linear = (subtract(b, a) for a, b in zip(first, second, strict=True))
-        some = geometries[len(found) : len(found) + candidate.point_count]
-        found += [add_cross(linear, angular, one.point) for one in some]
+        some = points[len(found) : len(found) + candidate.point_count]
+        found += [add_cross(linear, angular, point) for point in some]
     return found
 
 

@@ -21,7 +21,6 @@ from tiburon.contact.candidates import (
     numbers_of,
     refuse_prescribed,
 )
-from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
 from tiburon.functions.keywords import MODEL_CALL, WORLD_CALL
 from tiburon.functions.library import (
@@ -147,11 +146,7 @@ def _inputs(*names: str) -> Any:
 def _geometry(setting: Setting, q: Scalars, p: Scalars) -> Any:
     from tiburon.contact.rows import contact_geometry
 
-    return _arrays(contact_geometry(setting.plan, q, dict(setting.options)["candidates"], p)[0])
-
-
-def _arrays(found: Sequence[ContactGeometry]) -> dict[str, Any]:
-    """Return gaps, points and normals as arrays."""
+    found, _ = contact_geometry(setting.plan, q, dict(setting.options)["candidates"], p)
     return {
         "gap": as_traced([one.gap for one in found]),
         "point": as_traced([x for one in found for x in one.point]).reshape(-1, 3),
@@ -159,15 +154,23 @@ def _arrays(found: Sequence[ContactGeometry]) -> dict[str, Any]:
     }
 
 
-@library_function("contact_motion", _inputs("q", "v"), parameters=(), keywords=MODEL_CALL)
-def _motion(setting: Setting, q: Scalars, v: Scalars, p: Scalars) -> Any:
-    from tiburon.contact.rows import contact_geometry, relative_velocities
+def _points(model: Model, options: Options) -> list[Input]:
+    count = sum(candidate.point_count for candidate in dict(options)["candidates"])
+    return [*inputs_of("q", "v")(model, options), Input("points", (3 * count,))]
+
+
+@library_function("contact_motion", _points, parameters=(), keywords=MODEL_CALL)
+def _motion(setting: Setting, q: Scalars, v: Scalars, x: Scalars) -> Any:
+    """Return relative velocities at contact points, which `contact_geometry` found."""
+    from tiburon.algorithms.kinematics import body_places
+    from tiburon.algorithms.tape_calls import JointVector
+    from tiburon.contact.rows import relative_velocities
 
     plan, candidates = setting.plan, dict(setting.options)["candidates"]
-    found, places = contact_geometry(plan, q, candidates, p)
-    velocities = relative_velocities(plan, q, v, candidates, found, places)
-    velocity = as_traced([x for one in velocities for x in one]).reshape(-1, 3)
-    return {**_arrays(found), "velocity": velocity}
+    points = [(x[k], x[k + 1], x[k + 2]) for k in range(0, len(x), 3)]
+    places = body_places(plan, JointVector(q))
+    found = relative_velocities(plan, q, v, candidates, points, places)
+    return as_traced([each for one in found for each in one]).reshape(-1, 3)
 
 
 @library_function("contact_approach", _inputs("q", "v"), parameters=(INERTIA,), keywords=WORLD_CALL)
@@ -219,13 +222,20 @@ def _called(
     geometry: CaseRows | None = None,
 ) -> Any:
     """Call a function of contacts: dimensions and materials are arguments, the rest is code."""
-    form = tuple(candidate.form() for candidate in candidates)
     own = np.array(numbers_of(candidates))
     numbers = located(model, candidates, own, arrays[0], time, geometry)
-    given: Any = {} if time is None else {"time": time}
-    if geometry is not None:
-        given["parameters"] = geometry
-    return function.call(model, (*arrays, numbers), given, (("candidates", form),))
+    return function.call(model, (*arrays, numbers), _given(time, geometry), _form(candidates))
+
+
+def _form(candidates: Sequence[Candidate]) -> Options:
+    """Return the option of functions of contacts: candidates without their numbers."""
+    return (("candidates", tuple(candidate.form() for candidate in candidates)),)
+
+
+def _given(time: ArrayLike | None, geometry: CaseRows | None) -> Any:
+    """Return time and placements, where they are given, as keywords of calls."""
+    given = {"time": time, "parameters": geometry}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def located(
@@ -261,9 +271,7 @@ def located(
     position = np.broadcast_to(position, (*lead, model.nq))
     parts = (part for one in candidates for part in (one.first, one.second) if one.is_located)
     names = sorted({part.body for part in parts} - {WORLD})
-    given: Any = {} if time is None else {"time": times}
-    if geometry is not None:
-        given["parameters"] = geometry
+    given = _given(None if time is None else times, geometry)
     R, p = forward_kinematics(model, position, names, **given)
     found = np.broadcast_to(numbers, (*lead, numbers.shape[-1])).copy()
     for case in np.ndindex(*lead):
@@ -363,9 +371,14 @@ def contacts_among(
         time: When [s], shape (...).
         geometry: Placements that replace those of the robot.
     """
-    function, arrays = (_geometry, (q,)) if v is None else (_motion, (q, v))
-    found = _called(function, model, candidates, *arrays, time=time, geometry=geometry)
-    return Contacts(_names(candidates), *found)
+    found = _called(_geometry, model, candidates, q, time=time, geometry=geometry)
+    here = Contacts(_names(candidates), *found)
+    if v is None:
+        return here
+    points = here.point.reshape(*here.point.shape[:-2], -1)
+    given = _given(time, geometry)
+    velocity = _motion.call(model, (q, v, points), given, _form(candidates))
+    return here._replace(velocity=velocity)
 
 
 def check_gaps(

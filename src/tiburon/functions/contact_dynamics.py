@@ -114,7 +114,8 @@ def _closing(setting: Setting, q: Scalars, v: Scalars, tau: Scalars, p: Scalars)
 
     plan, candidates = setting.plan, dict(setting.options)["candidates"]
     found, places = contact_geometry(plan, q, candidates, p)
-    velocities = relative_velocities(plan, q, v, candidates, found, places)
+    points = [one.point for one in found]
+    velocities = relative_velocities(plan, q, v, candidates, points, places)
     speeds = [dot(one.normal, velocity) for one, velocity in zip(found, velocities, strict=True)]
     return {"gap": as_traced([one.gap for one in found]), "speed": as_traced(speeds)}
 
