@@ -252,3 +252,30 @@ def test_long_runs_compile_optimized_code_alone(quick, monkeypatch):
         tb.simulate(tb.load("double_pendulum"), steps * 1e-3, dt=1e-3, method="rk4", progress=False)
         assert stages == expected
         cache.clear_cache()
+
+
+def test_optimized_code_replaces_quick_code_of_a_stepper(quick):
+    """Its first intervals take quick code for steps and for observations; bits stay."""
+    model = tb.load("double_pendulum")
+    stepper = tb.stepper(model, 1e-3, observe=lambda model, q, v: tb.momentum(model, q, v))
+    first = stepper.start(cases=4, v=np.linspace(-1.0, 1.0, 4 * model.nv).reshape(4, -1))
+
+    def interval():
+        out = stepper.step(first)
+        return bits((out.state.q, out.state.v, out.observation))
+
+    expected = interval()
+    engine, watcher = stepper._engine(4), stepper._watcher
+    used = [
+        (engine.step.kernel._code.many, engine._job),
+        (watcher._kernel._code.many, watcher._tables[4][2]),
+    ]
+    before = [job.fields[0] for _, job in used]
+    assert all(is_quick(many) for many, _ in used)
+    assert interval() == expected
+    for many, _ in used:
+        many.wait_for_optimizer()
+        assert many.is_optimized
+    assert interval() == expected
+    for (many, job), quick_address in zip(used, before, strict=True):
+        assert job.fields[0] == many.address() != quick_address

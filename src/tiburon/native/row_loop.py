@@ -237,6 +237,15 @@ class RowLoop:
         earlier.fields[0] = address
         return earlier
 
+    def renew(self, job: Job, cases: int) -> None:
+        """Take optimized code for the calls of a batch once it is there, quick code until then.
+
+        Args:
+            job: Calls, which do not pass on lane-blocked rows.
+            cases: How many they compute next.
+        """
+        job.fields[0] = self._code.many.address_for(cases, wait=False)
+
     def blocked_job(self, table: Callable[[int], AddressTable], cases: int) -> Job:
         """Return the calls of a batch, which may pass on lane-blocked rows.
 

@@ -38,9 +38,6 @@ Bools = NDArray[np.bool_]
 MOST_CHECKED = 4
 """States whose arrays a stepper knows: two that a loop passes to and fro, and fresh ones."""
 
-OPTIMIZED_CASES = 1_000_000
-"""Cases in all, which are many: a stepper waits for optimized code, and compiles no other."""
-
 RUN_KEYWORDS = (
     *("world", "fluid", "forces", "prescribed", "passive", "limits", "contact", "contact_pairs"),
     *("contact_law", "contact_tolerance", "keep_inertia", "redundancy_tolerance", "loop_method"),
@@ -508,7 +505,7 @@ class _Engine:
         self._threads = setup.threads
         system, source = owner.system, owner._source
         rows = {name: np.zeros((cases, size)) for name, size in owner.varied.items()}
-        self.step = step = BoundStep(source, rows, cases, OPTIMIZED_CASES)
+        self.step = step = BoundStep(source, rows, cases)
         self._meshes = system.has_meshes
         self._located: LocatedContact | None = None
         memory = step.widths.get("memory", 0)
@@ -546,7 +543,7 @@ class _Engine:
         for name, values in step.rows.items():
             distances[step.given[name]] = values.shape[1]
         self._lines, self._distances = lines, distances
-        self._job = loop.job(AddressTable(lines, np.zeros_like(lines)), OPTIMIZED_CASES, batch=True)
+        self._job = loop.job(AddressTable(lines, np.zeros_like(lines)), 0, batch=True)
 
     def with_memory(self, held: Array) -> Array:
         """Return held values followed by an empty memory of a multi-step method."""
@@ -610,6 +607,7 @@ class _Engine:
             lines[:, step.given["u"]] = address_of(held)
         for name in step.rows:
             lines[:, step.given[name]] = address_of(state.parameters[name])
+        loop.renew(self._job, self.substeps * self.cases)
         return loop.run_many(
             self._job, 0, self.substeps, self._distances, self.cases, self._threads
         )
@@ -703,9 +701,7 @@ class _Watcher:
                 self.size = int(np.prod(output.shape, dtype=int))
             elif output.shape:
                 raise ShapeError(output.name, "one number", f"shape {output.shape}")
-        kernel = make_kernel(
-            ProgramSource(program), system.parameters(), part="many", cases=OPTIMIZED_CASES
-        )
+        kernel = make_kernel(ProgramSource(program), system.parameters(), part="many")
         self._kernel = kernel.__self__  # type: ignore[attr-defined]
         self._results = [output.name for output in program.outputs]
         self._tables: dict[int, Any] = {}
@@ -771,7 +767,7 @@ class _Watcher:
             for place, name in enumerate(loop.names):
                 if name not in given:
                     lines[0, place] = address_of(kernel.parameters[name])
-            job = loop.job(AddressTable(lines, np.zeros_like(lines)), OPTIMIZED_CASES, batch=True)
+            job = loop.job(AddressTable(lines, np.zeros_like(lines)), 0, batch=True)
             known = self._tables[cases] = lines, distances, job
         lines, distances, job = known
         line = lines[0]
@@ -783,6 +779,7 @@ class _Watcher:
                 distances[place] = values.strides[0] // values.itemsize
         for place, name in enumerate(loop.output_names, len(loop.names)):
             line[place] = address_of(made[name])
+        loop.renew(job, cases)
         return bool(loop.run_many(job, 0, 1, distances, cases, self._threads))
 
     def _own(self, inputs: Mapping[str, Any], cases: int) -> dict[str, Array]:
