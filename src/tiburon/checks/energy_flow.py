@@ -16,7 +16,7 @@ from tiburon.functions.kinematics import (
     potential_energy,
 )
 from tiburon.functions.parameters import CaseRows
-from tiburon.model import Model, Water, World
+from tiburon.model import Actuator, Model, Water, World
 from tiburon.record import named_line
 from tiburon.results.quantities import States, values_of
 from tiburon.results.trajectory import Trajectory
@@ -125,11 +125,17 @@ def _relative_to_water(run: Trajectory) -> Array:
 
 
 def without_losses(model: Model) -> Model:
-    """Return the model without hydrodynamic dissipation: no drag, damping or fins."""
+    """Return the model without hydrodynamic dissipation (drag, damping, fins), its motors ideal.
+
+    Joints stay actuated: code of loops depends on which ones are.
+    """
     bodies = []
     for body in model.bodies:
         fluid = body.fluid
         if fluid is not None:
             fluid = replace(fluid, drag=(), linear_damping=None, quadratic_damping=None, fins=())
         bodies.append(replace(body, fluid=fluid))
-    return Model(f"{model.name}, lossless", bodies, model.frames, loops=model.loops)
+    ideal = tuple(Actuator(each.name, each.joint) for each in model.actuators)
+    return Model(
+        f"{model.name}, lossless", bodies, model.frames, loops=model.loops, actuators=ideal
+    )

@@ -229,17 +229,17 @@ def agreements(model: Model, world: World, states: Kicked) -> Iterator[Finding]:
         ROUNDING,
         "H vd + C = tau, by composite bodies and by recursion",
     )
-    yield _kinetic(tree, world, states, H)
+    yield _kinetic(model, world, states, H)
     yield _positive(H)
 
 
-def _kinetic(tree: Model, world: World, states: Kicked, H: Array) -> Finding:
+def _kinetic(model: Model, world: World, states: Kicked, H: Array) -> Finding:
     """Check the kinetic energy from the mass matrix against the sum over bodies."""
     name = "kinetic energy"
-    if tree.plan.depends_on_time:
+    if model.plan.depends_on_time:
         return Finding(name, SKIPPED, "joints driven by time have kinetic energy at v = 0")
     q, v = states
-    kinetic = np.asarray(kinetic_energy(tree, q, v, fluid=world.fluid))
+    kinetic = np.asarray(kinetic_energy(model, q, v, fluid=world.fluid))
     half = 0.5 * np.einsum("ni,nij,nj->n", v, H, v)
     return judged(
         name,
@@ -378,16 +378,15 @@ def energy_conservation(model: Model, world: World, states: Kicked, name: str) -
     """Check that total energy is conserved without drag and friction."""
     if model.plan.depends_on_time:
         return Finding(name, SKIPPED, "joints driven by time do work")
-    lossless = without_losses(model)
 
     def change(run: Trajectory) -> float:
-        kinetic = np.asarray(kinetic_energy(lossless, run.q, run.v, fluid=world.fluid))
-        potential = np.asarray(potential_energy(lossless, run.q, world=world))
+        kinetic = np.asarray(kinetic_energy(model, run.q, run.v, fluid=world.fluid))
+        potential = np.asarray(potential_energy(model, run.q, world=world))
         total = kinetic + potential
         scale = float(kinetic.max()) + float(np.ptp(potential)) + np.finfo(np.float64).tiny
         return float(np.abs(total - total[0]).max()) / scale
 
-    return _conserved(name, lossless, states, world, change, "energy")
+    return _conserved(name, without_losses(model), states, world, change, "energy")
 
 
 def momentum_conservation(model: Model, states: Kicked) -> Finding:

@@ -171,9 +171,9 @@ class _Origin:
                 stage == "quick many"
                 and not has_own_generator()
                 and host().lanes > NARROW_LANES
-                and _is_long(program, 2 * WIDE_LINES)
+                and _is_long(program, 3 * WIDE_LINES // 4)
             ):
-                # more lines than that in any case: wide vectors are written when they are needed
+                # a third more lines than nodes, or so: wide vectors are written when needed
                 narrow = write_narrow_module(program)
                 kept: Program | bytes = program
                 if narrow.count("\n") > most:
@@ -488,8 +488,8 @@ def _is_long(program: Program, limit: int) -> bool:
         count += len(nodes)
         for node in nodes:
             callee = graph.payloads[node] if graph.ops[node] == "call" else None
-            if isinstance(callee, GraphRegion) and id(callee) not in seen:
-                seen.add(id(callee))
+            if isinstance(callee, GraphRegion) and callee.key not in seen:
+                seen.add(callee.key)
                 graphs.append((callee.graph, callee.roots))
     return count > limit
 
