@@ -17,7 +17,7 @@ from tests.model.samples import (
 )
 from tiburon.errors import ShapeError, UnknownNameError
 from tiburon.model import Body, Fixed, Frame, Inertia, Model, Plan, Pose, Prismatic, Revolute
-from tiburon.spatial import Motion, RigidInertia, Transform
+from tiburon.spatial import Motion, Transform
 
 MODELS = [
     arm(),
@@ -130,7 +130,7 @@ def test_chains_of_fixed_joints_are_joined_to_one_link():
     model = Model("m", bodies, [Frame("tip", "d", random_pose(rng))])
     (link,) = model.plan.bodies
     assert link.inertia.mass == pytest.approx(model.total_mass, rel=1e-15 * 4)
-    assert [name for name, _ in link.members] == list("abcd")
+    assert [model.plan.frame(name).body for name in "abcd"] == [link.index] * 4
 
 
 @each_model
@@ -155,24 +155,6 @@ def test_wrong_number_of_parameters_is_refused():
     model = arm()
     with pytest.raises(ShapeError, match=r"parameters: expected \d+ inertial parameters of model"):
         Plan.build(model, [1.0, 2.0])
-
-
-@each_model
-def test_other_inertias_of_the_users_bodies_reach_the_plan(model):
-    own = {body.name: body.inertia.rigid for body in model.bodies}
-    again = model.plan.with_inertias(own)
-    for a, b in zip(again.bodies, model.plan.bodies, strict=True):
-        np.testing.assert_allclose(list(a.inertia), list(b.inertia), rtol=0, atol=ROUNDING)
-    double = {name: RigidInertia.from_array([2 * x for x in I]) for name, I in own.items()}
-    for a, b in zip(model.plan.with_inertias(double).bodies, model.plan.bodies, strict=True):
-        np.testing.assert_allclose(
-            list(a.inertia), [2 * x for x in b.inertia], rtol=0, atol=ROUNDING
-        )
-
-
-def test_missing_inertia_raises_an_error():
-    with pytest.raises(UnknownNameError, match="inertias: unknown inertia of body 'base'"):
-        arm().plan.with_inertias({})
 
 
 def test_unknown_frame_gives_the_nearest():

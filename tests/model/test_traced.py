@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from tests.model.samples import ROUNDING, arm, random_inertia, random_tree
+from tests.model.samples import ROUNDING, random_inertia
 from tests.model.test_joints import JOINTS
 from tiburon.algorithms.aba import accelerate_joint, eliminate_joint
 from tiburon.model import Free, Revolute
-from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia
+from tiburon.spatial import ArticulatedInertia, Force, Motion
 from tiburon.trace import count, interpret, trace
 
 moving = [joint for joint in JOINTS if joint.nv > 0]
@@ -91,21 +91,3 @@ def test_freed_floating_base_costs_one_symmetric_factorization():
     counted = count(trace(articulated_step(Free("f")), {**SHAPES, "q": (7,), "tau": (6,)}))
     assert counted.multiplications <= 50 + 36
     assert counted.divisions == 6
-
-
-@pytest.mark.parametrize("model", [arm(), random_tree(2)], ids=lambda model: model.name)
-def test_inertias_of_the_users_bodies_may_be_traced(model):
-    names = [body.name for body in model.bodies]
-    numbers = np.array([list(body.inertia.rigid) for body in model.bodies])
-
-    def lump(table):
-        inertias = {
-            name: RigidInertia.from_array([table[i, j] for j in range(10)])
-            for i, name in enumerate(names)
-        }
-        plan = model.plan.with_inertias(inertias)
-        return np.stack([np.stack([x + 0.0 * table[0, 0] for x in b.inertia]) for b in plan.bodies])
-
-    traced = interpret(trace(lump, {"table": numbers.shape}), [numbers])
-    expected = [list(body.inertia) for body in model.plan.bodies]
-    np.testing.assert_allclose(traced, expected, rtol=0, atol=ROUNDING)

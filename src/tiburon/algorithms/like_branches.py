@@ -153,7 +153,6 @@ class Stage:
             name="",
             parent=parent,
             children=(),
-            members=(),
             q=q,
             v=v,
             joint=joints[0][0].with_parameters(parameters),

@@ -259,7 +259,6 @@ class _Tracing:
             inertia=inertia,
             added=added,
             armature=armature,
-            members=(),
         )
         self._name = getattr(visit, "__name__", "visit")
         self._visit = visit

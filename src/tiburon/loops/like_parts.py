@@ -85,7 +85,6 @@ def plan_apart(plan: Plan, loops: Sequence[LoopClosure] = ()) -> Apart:
                     inertia=inertia,
                     added=added,
                     armature=armature,
-                    members=(),
                 )
             )
         left = iter(given[len(plan.bodies) :])

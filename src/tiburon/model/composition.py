@@ -50,6 +50,13 @@ Part = TypeVar(
 Ended = TypeVar("Ended", Spring, HydraulicCylinder, Cable)
 
 
+PLACE_NAMES = ("name", "parent", "body", "first", "second")
+"""Fields of parts that hold their own name, or that of a body or frame."""
+
+JOINT_NAMES = ("joint", "leader")
+"""Fields of parts that may hold the name of a joint."""
+
+
 class Mount(NamedTuple):
     """A frame of a robot to which another robot is attached."""
 
@@ -97,61 +104,33 @@ def prefixed(parts: Parts, prefix: str) -> Parts:
     def named(name: str) -> str:
         return name if name == WORLD else prefix + name
 
-    bodies = [
-        changed(
-            body,
-            name=named(body.name),
-            parent=named(body.parent),
-            joint=_renamed(body.joint, prefix),
-        )
-        for body in parts.bodies
-    ]
-    frames = [changed(f, name=named(f.name), body=named(f.body)) for f in parts.frames]
+    def renamed(part: Part, **inner: object) -> Part:
+        given = [(item.name, getattr(part, item.name)) for item in fields(part)]
+        joints = {key: prefix + x for key, x in given if key in JOINT_NAMES and isinstance(x, str)}
+        places = {key: named(x) for key, x in given if key in PLACE_NAMES and x is not None}
+        return changed(part, **{**joints, **places, **inner})
 
-    def renamed_loop(loop: Closure) -> Closure:
+    loops: list[Closure] = []
+    for loop in parts.loops:
         if isinstance(loop, LoopClosure):
-            return changed(
-                loop,
-                name=named(loop.name),
-                first=named(loop.first),
-                second=named(loop.second),
-                joint=_renamed(loop.joint, prefix),
-            )
-        if not isinstance(loop, JointCoupling):
-            return loop.renamed(prefix)
-        leader = None if loop.leader is None else prefix + loop.leader
-        return changed(loop, name=named(loop.name), joint=prefix + loop.joint, leader=leader)
-
+            loops.append(renamed(loop, joint=_renamed(loop.joint, prefix)))
+        elif isinstance(loop, JointCoupling):
+            loops.append(renamed(loop))
+        else:
+            loops.append(loop.renamed(prefix))
     return Parts(
-        tuple(bodies),
-        tuple(frames),
-        tuple(renamed_loop(loop) for loop in parts.loops),
-        tuple(changed(t, name=named(t.name), body=named(t.body)) for t in parts.thrusters),
-        tuple(changed(c, name=named(c.name), body=named(c.body)) for c in parts.contacts),
-        tuple(changed(a, name=named(a.name), joint=prefix + a.joint) for a in parts.actuators),
-        tuple(
-            changed(s, name=named(s.name), first=named(s.first), second=named(s.second))
-            for s in parts.springs
-        ),
-        tuple(
-            changed(
-                c,
-                name=named(c.name),
-                first=None if c.first is None else named(c.first),
-                second=None if c.second is None else named(c.second),
-                joint=None if c.joint is None else prefix + c.joint,
-            )
-            for c in parts.cylinders
-        ),
-        tuple(
-            changed(c, name=named(c.name), first=named(c.first), second=named(c.second))
-            for c in parts.cables
-        ),
-        tuple(
-            changed(p, first=named(p.first), second=named(p.second)) for p in parts.contact_pairs
-        ),
+        bodies=tuple(renamed(x, joint=_renamed(x.joint, prefix)) for x in parts.bodies),
+        frames=tuple(map(renamed, parts.frames)),
+        loops=tuple(loops),
+        thrusters=tuple(map(renamed, parts.thrusters)),
+        contacts=tuple(map(renamed, parts.contacts)),
+        actuators=tuple(map(renamed, parts.actuators)),
+        springs=tuple(map(renamed, parts.springs)),
+        cylinders=tuple(map(renamed, parts.cylinders)),
+        cables=tuple(map(renamed, parts.cables)),
+        contact_pairs=tuple(map(renamed, parts.contact_pairs)),
         # poses of two robots that share a name belong together
-        tuple(
+        poses=tuple(
             (name, {prefix + joint: q for joint, q in positions.items()})
             for name, positions in parts.poses
         ),
@@ -269,27 +248,9 @@ def joined(base: Parts, other: Parts, base_name: str, other_name: str) -> Parts:
     Raises:
         ModelError: If both use a name.
     """
-    for kind, taken, added in [
-        ("body or frame", base.names(), other.names()),
-        ("joint", base.joint_names(), other.joint_names()),
-        *(
-            (
-                kind,
-                [x.name for x in getattr(base, kind + "s")],
-                [x.name for x in getattr(other, kind + "s")],
-            )
-            for kind in (
-                "loop",
-                "thruster",
-                "contact",
-                "actuator",
-                "spring",
-                "cylinder",
-                "cable",
-            )
-        ),
-    ]:
-        twice = set(taken).intersection(added)
+    taken = base.unique_names()
+    for kind, added in other.unique_names().items():
+        twice = set(taken[kind]).intersection(added)
         if twice:
             name = next(name for name in added if name in twice)
             raise ModelError(
@@ -300,27 +261,12 @@ def joined(base: Parts, other: Parts, base_name: str, other_name: str) -> Parts:
     poses: dict[str, JointPositions] = {}
     for name, positions in (*base.poses, *other.poses):
         poses[name] = {**poses.get(name, {}), **positions}
-    return Parts(
-        base.bodies + other.bodies,
-        base.frames + other.frames,
-        base.loops + other.loops,
-        base.thrusters + other.thrusters,
-        base.contacts + other.contacts,
-        base.actuators + other.actuators,
-        base.springs + other.springs,
-        base.cylinders + other.cylinders,
-        base.cables + other.cables,
-        _joined_pairs(base.contact_pairs, other.contact_pairs),
-        tuple(poses.items()),
-    )
-
-
-def _joined_pairs(
-    base: tuple[ContactPair, ...], other: tuple[ContactPair, ...]
-) -> tuple[ContactPair, ...]:
-    """Return contact pairs of two robots; a pair of both is that of the base."""
-    known = {frozenset((pair.first, pair.second)) for pair in base}
-    return base + tuple(p for p in other if frozenset((p.first, p.second)) not in known)
+    # a contact pair of both is that of the base
+    known = {frozenset((pair.first, pair.second)) for pair in base.contact_pairs}
+    pairs = [p for p in other.contact_pairs if frozenset((p.first, p.second)) not in known]
+    whole = Parts._make(own + more for own, more in zip(base, other, strict=True))
+    contact_pairs = (*base.contact_pairs, *pairs)
+    return whole._replace(contact_pairs=contact_pairs, poses=tuple(poses.items()))
 
 
 def without(parts: Parts, body: str) -> Parts:

@@ -482,7 +482,7 @@ def spread(
     _refuse_twice(parts, names)
     shape = np.broadcast_shapes(*(force.shape[:-1] for force in given))
     rest = parts.neutral() if of == "q" else np.zeros(parts.nv)
-    total = np.zeros((*shape, len(rest)), like=_anything(given))
+    total = np.zeros((*shape, len(rest)), like=given[0] if given else np.zeros(0))
     total[...] = rest
     places = parts.indices(names, of=of)
     start = 0
@@ -514,11 +514,6 @@ def _checked(value: Any, size: int, argument: str, words: str) -> NDArray[Any]:
         given = array.shape[-1] if array.ndim == 1 else f"shape {array.shape}"
         raise ShapeError(argument, words, given)
     return array
-
-
-def _anything(given: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return an array whose type decides whether zeros are traced."""
-    return given[0] if given else np.zeros(0)
 
 
 def _refuse_twice(parts: NamedParts, names: Sequence[str]) -> None:

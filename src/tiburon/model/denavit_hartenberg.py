@@ -17,13 +17,12 @@ added to theta of a revolute and to d of a prismatic joint.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from tiburon.argument_checks import choice
 from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.inertia import Inertia
-from tiburon.model.joints import Joint, Prismatic, Revolute
+from tiburon.model.joints import Prismatic, Revolute
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import finite_array
 
@@ -70,19 +69,6 @@ class DHLink:
         choice("joint", self.joint, tuple(JOINTS))
 
 
-class _Step(NamedTuple):
-    """A row split into the poses before and after the joint."""
-
-    before: Pose
-    """The joint frame in the previous row's frame."""
-
-    after: Pose
-    """The row's own frame in the body frame, which is fixed on the joint axis."""
-
-    offset: float
-    """Joint offset at q = 0 [rad or m]."""
-
-
 def chain_parts(
     name: str, links: Iterable[DHLink], convention: str, base: Pose, tool: Pose | None
 ) -> tuple[list[Body], list[Frame]]:
@@ -105,48 +91,25 @@ def chain_parts(
                 f"model {name!r}: row {number} of links must be a DHLink, got {shown(link)}; "
                 "write DHLink(a=..., alpha=..., d=..., theta=...)"
             )
-        step = _classic(link) if convention == "classic" else _modified(link)
+        # Rz(theta) and Tz(d) commute, so the constant one may come first: the body frame then
+        # shares the z axis of the joint and sits on the common normal
+        if link.joint == "revolute":
+            constant, offset = Pose(translation=(0.0, 0.0, link.d)), link.theta
+        else:
+            constant, offset = Pose.from_axis_angle((0.0, 0.0, 1.0), link.theta), link.d
+        # Tx(a) Rx(alpha), which commute
+        about_x = Pose.from_axis_angle((1.0, 0.0, 0.0), link.alpha, (link.a, 0.0, 0.0))
+        classic = convention == "classic"
+        before, after = (constant, about_x) if classic else (about_x @ constant, Pose())
         # a row starts at the frame of the previous row
         previous = frames[-1]
-        joint = _joint(link, number, previous.pose @ step.before, step.offset)
+        name_of_joint = link.joint_name or f"joint_{number}"
+        joint = JOINTS[link.joint](name_of_joint, offset=offset, pose=previous.pose @ before)
         body = link.body_name or f"link_{number}"
-        inertia = link.inertia
-        if step.after != Pose():
-            inertia = inertia.moved(step.after)
+        inertia = link.inertia if after == Pose() else link.inertia.moved(after)
         bodies.append(Body(body, previous.body, joint=joint, inertia=inertia))
-        frames.append(Frame(f"frame_{number}", body, step.after))
+        frames.append(Frame(f"frame_{number}", body, after))
     if tool is not None:
         last = frames[-1]
         frames.append(Frame("tool", last.body, last.pose @ tool))
     return bodies, frames
-
-
-def _joint(link: DHLink, number: int, pose: Pose, offset: float) -> Joint:
-    name = link.joint_name or f"joint_{number}"
-    return JOINTS[link.joint](name, offset=offset, pose=pose)
-
-
-def _about_x(link: DHLink) -> Pose:
-    """Return Tx(a) Rx(alpha); the two commute."""
-    return Pose.from_axis_angle((1.0, 0.0, 0.0), link.alpha, (link.a, 0.0, 0.0))
-
-
-def _along_axis(link: DHLink) -> tuple[Pose, float]:
-    """Return the constant one of Rz(theta) and Tz(d), and the variable one.
-
-    The two commute, so the constant one may come first: the body frame then shares the z axis of
-    the joint and sits on the common normal.
-    """
-    if link.joint == "revolute":
-        return Pose(translation=(0.0, 0.0, link.d)), link.theta
-    return Pose.from_axis_angle((0.0, 0.0, 1.0), link.theta), link.d
-
-
-def _classic(link: DHLink) -> _Step:
-    before, offset = _along_axis(link)
-    return _Step(before, _about_x(link), offset)
-
-
-def _modified(link: DHLink) -> _Step:
-    constant, offset = _along_axis(link)
-    return _Step(_about_x(link) @ constant, Pose(), offset)

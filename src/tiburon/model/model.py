@@ -524,19 +524,7 @@ class Model(StateSpace):
 
     @property
     def _parts(self) -> Parts:
-        return Parts(
-            self.bodies,
-            self.frames,
-            self.loops,
-            self.thrusters,
-            self.contacts,
-            self.actuators,
-            self.springs,
-            self.cylinders,
-            self.cables,
-            self.contact_pairs,
-            self._poses,
-        )
+        return Parts._make([*(getattr(self, kind) for kind in Parts._fields[:-1]), self._poses])
 
     # -- structure and parameters of compiled code ------------------------------------------
 

@@ -53,7 +53,14 @@ def parents_first(bodies: Sequence[Body]) -> tuple[Body, ...]:
         current = body
         while current.name not in placed:
             if current.name in on_path:
-                raise _cycle_error([b.name for b in path], current.name)
+                names = [b.name for b in path]
+                cycle = [*names[names.index(current.name) :], current.name]
+                raise ModelError(
+                    f"body {current.name!r}: bodies must form a tree rooted at 'world', got the "
+                    f"cycle {' -> '.join(cycle)} (child -> parent); give one of them another "
+                    "parent",
+                    name=current.name,
+                )
             path.append(current)
             on_path.add(current.name)
             if current.parent == WORLD:
@@ -67,26 +74,6 @@ def parents_first(bodies: Sequence[Body]) -> tuple[Body, ...]:
             placed.add(passed.name)
             order.append(passed)
     return tuple(order)
-
-
-def _cycle_error(path: Sequence[str], closing: str) -> ModelError:
-    """Return the error that lists the bodies of a cycle, child before parent."""
-    cycle = [*path[path.index(closing) :], closing]
-    return ModelError(
-        f"body {closing!r}: bodies must form a tree rooted at 'world', got the cycle "
-        f"{' -> '.join(cycle)} (child -> parent); give one of them another parent",
-        name=closing,
-    )
-
-
-def check_frames(frames: Sequence[Frame], body_names: Sequence[str]) -> None:
-    """Raise `UnknownNameError` if a frame is on a body that does not exist."""
-    known = {WORLD, *body_names}
-    for frame in frames:
-        if frame.body not in known:
-            raise UnknownNameError(
-                "body", frame.body, [WORLD, *body_names], where=f"frame {frame.name!r}"
-            )
 
 
 def check_leaders(bodies: Sequence[Body]) -> None:
@@ -159,33 +146,31 @@ class Parts(NamedTuple):
         """Return the names of joints."""
         return [body.joint.name for body in self.bodies]
 
+    def unique_names(self) -> dict[str, list[str]]:
+        """Return the names that must differ, by kind."""
+        kinds = ("loop", "thruster", "contact", "actuator", "spring", "cylinder", "cable")
+        named = {kind: [part.name for part in getattr(self, kind + "s")] for kind in kinds}
+        return {"body or frame": self.names(), "joint": self.joint_names(), **named}
 
-_KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
-    ("bodies", (Body,), "a Body"),
-    ("frames", (Frame,), "a Frame"),
-    ("loops", (LoopClosure, JointCoupling, TracedClosure), "a LoopClosure or another closure"),
-    ("thrusters", (Thruster,), "a Thruster"),
-    ("contacts", (ContactPoint,), "a ContactPoint"),
-    ("actuators", (Actuator,), "an Actuator"),
-    ("springs", (Spring,), "a Spring"),
-    ("cylinders", (HydraulicCylinder,), "a HydraulicCylinder"),
-    ("cables", (Cable,), "a Cable"),
-    ("contact_pairs", (ContactPair,), "a ContactPair"),
+
+_KINDS: tuple[tuple[str, tuple[type, ...], str, str], ...] = (
+    ("bodies", (Body,), "a Body", "body"),
+    ("frames", (Frame,), "a Frame", "frame"),
+    (
+        "loops",
+        (LoopClosure, JointCoupling, TracedClosure),
+        "a LoopClosure or another closure",
+        "loop",
+    ),
+    ("thrusters", (Thruster,), "a Thruster", "thruster"),
+    ("contacts", (ContactPoint,), "a ContactPoint", "contact"),
+    ("actuators", (Actuator,), "an Actuator", "actuator"),
+    ("springs", (Spring,), "a Spring", "spring"),
+    ("cylinders", (HydraulicCylinder,), "a HydraulicCylinder", "hydraulic cylinder"),
+    ("cables", (Cable,), "a Cable", "cable"),
+    ("contact_pairs", (ContactPair,), "a ContactPair", "contact pair"),
 )
-
-SINGULAR_NAMES = {
-    "bodies": "body",
-    "frames": "frame",
-    "loops": "loop",
-    "thrusters": "thruster",
-    "contacts": "contact",
-    "actuators": "actuator",
-    "springs": "spring",
-    "cylinders": "hydraulic cylinder",
-    "cables": "cable",
-    "contact_pairs": "contact pair",
-}
-"""Singular names for messages."""
+"""Fields of `Parts` with the types of their entries, and two names of one for messages."""
 
 
 def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
@@ -199,23 +184,18 @@ def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
     Raises:
         ModelError: If the parts are inconsistent; the message names the part.
     """
-    for field, kinds, words in _KINDS:
+    for field, kinds, words, singular in _KINDS:
         for part in getattr(parts, field):
             if not isinstance(part, kinds):
                 raise ModelError(f"model {model!r}: expected {words}, got {shown(part)}")
             # joints and traced closures may be user code, everything else is data
             if not isinstance(part, TracedClosure):
                 named: Any = part
-                refuse_replaced_inside(part, f"{SINGULAR_NAMES[field]} {named.name!r}")
-    check_unique(model, "body or frame", [WORLD, *parts.names()])
-    check_unique(model, "joint", parts.joint_names())
-    for kind in ("loop", "thruster", "contact", "actuator", "spring", "cylinder", "cable"):
-        check_unique(model, kind, [part.name for part in getattr(parts, kind + "s")])
-    check_unique(
-        model, "contact pair", ["/".join(sorted((p.first, p.second))) for p in parts.contact_pairs]
-    )
+                refuse_replaced_inside(part, f"{singular} {named.name!r}")
+    pairs = ["/".join(sorted((p.first, p.second))) for p in parts.contact_pairs]
+    for kind, names in {**parts.unique_names(), "contact pair": pairs}.items():
+        check_unique(model, kind, [WORLD, *names] if kind == "body or frame" else names)
     ordered = parents_first(parts.bodies)
-    check_frames(parts.frames, [body.name for body in ordered])
     check_leaders(ordered)
     if movable:
         check_mass(ordered)
@@ -234,6 +214,8 @@ def _check_places(parts: Parts) -> None:
     for contact in parts.contacts:
         _check_known("body or frame", contact.body, names, f"contact {contact.name!r}")
     bodies = {WORLD: None, **dict.fromkeys(body.name for body in parts.bodies)}
+    for frame in parts.frames:
+        _check_known("body", frame.body, bodies, f"frame {frame.name!r}")
     for pair in parts.contact_pairs:
         for name in (pair.first, pair.second):
             _check_known("body", name, bodies, f"contact pair {pair.name!r}")
@@ -289,8 +271,13 @@ def _check_joints(parts: Parts) -> None:
     for loop in parts.loops:
         for name in joints_of(loop):
             _check_known("joint", name, joints, f"loop {loop.name!r}")
-            if isinstance(loop, JointCoupling):
-                _check_one_dof(joints[name], loop.name)
+            if isinstance(loop, JointCoupling) and joints[name].dof != 1:
+                raise ModelError(
+                    f"loop {loop.name!r}: only joints with one degree of freedom can be coupled, "
+                    f"got the {joints[name].kind} joint {name!r} with {joints[name].dof}; use a "
+                    "LoopClosure between bodies",
+                    name=loop.name,
+                )
         if isinstance(loop, TracedClosure):
             loop.check(joints)
 
@@ -298,15 +285,6 @@ def _check_joints(parts: Parts) -> None:
 def _check_known(kind: str, name: str, known: Mapping[str, object], where: str) -> None:
     if name not in known:
         raise UnknownNameError(kind, name, known, where=where)
-
-
-def _check_one_dof(joint: Joint, loop: str) -> None:
-    if joint.dof != 1:
-        raise ModelError(
-            f"loop {loop!r}: only joints with one degree of freedom can be coupled, got the "
-            f"{joint.kind} joint {joint.name!r} with {joint.dof}; use a LoopClosure between bodies",
-            name=loop,
-        )
 
 
 def joint_positions(

@@ -112,9 +112,6 @@ class PlanBody:
     inertia: RigidInertia
     """Inertia of the whole link about the plan frame's origin: floats or traced parameters."""
 
-    members: tuple[tuple[str, Transform], ...]
-    """The user's bodies with mass that make up the link, each with the map to its own frame."""
-
     armature: tuple[Scalar, ...] | None = None
     """Armature of each degree of freedom of the joint; None if there is none."""
 
@@ -209,7 +206,6 @@ class Plan:
                     joint=frame.joint,
                     placement=frame.placement,
                     inertia=_float_inertia(placed),
-                    members=tuple((body.name, pose.transform) for body, pose in placed),
                     armature=armatures.get(link.joint.name),
                 )
             )
@@ -356,25 +352,6 @@ class Plan:
             )
             for body, inertia in zip(self.bodies, inertias, strict=True)
         ]
-        return replace(self, bodies=tuple(bodies))
-
-    def with_inertias(self, inertias: Mapping[str, RigidInertia]) -> "Plan":
-        """Return the same plan with other inertias of the user's bodies.
-
-        The values may be traced: merging bodies on fixed joints, and the change to plan frames, are
-        a constant congruence X^T I X (Featherstone 1987, eq. 3.5) and a sum.
-
-        Args:
-            inertias: By body name, in the user's body frame; every body with mass that moves.
-        """
-        bodies = []
-        for body in self.bodies:
-            total = RigidInertia.zero()
-            for name, transform in body.members:
-                if name not in inertias:
-                    raise UnknownNameError("inertia of body", name, inertias, where="inertias")
-                total = total + transform.inertia_to_parent(inertias[name])
-            bodies.append(replace(body, inertia=total))
         return replace(self, bodies=tuple(bodies))
 
     def in_water(self, added: Sequence[ArticulatedInertia | None]) -> "Plan":

@@ -214,7 +214,7 @@ def place_sliding(R: Matrix3, p: Vec3, k: int) -> Placement:
     if angle != 0.0:
         last = AxisRotation(k, *snap((math.cos(angle), math.sin(angle))))
         rotations = [*rotations, last]
-        turns += not _is_right_angle(last)
+        turns += 0.0 not in (last.cosine, last.sine)
     before, along = min(_splits(p, _column(R, k)), key=lambda split: _count(split[0]))
     factors = (*_translation(before), *rotations)
     return Placement(Transform(factors), along, turns, _count(before))
@@ -329,10 +329,6 @@ def _permutation(Q: Matrix3) -> list[Factor]:
 def _is_permutation(R: Matrix3) -> bool:
     """Return whether all entries are 0, 1 or -1."""
     return all(x in (0.0, 1.0, -1.0) for row in R for x in row)
-
-
-def _is_right_angle(turn: AxisRotation) -> bool:
-    return 0.0 in (turn.cosine, turn.sine)
 
 
 PARALLEL_SINE = 1e-9

@@ -243,7 +243,6 @@ def part_plan(plan: Plan, part: CutPart, shares: Sequence[tuple[int, float]]) ->
         joint=Free("base"),
         placement=Transform.identity(),
         inertia=cut.inertia * split[part.base],
-        members=(),
     )
     moved = [
         replace(

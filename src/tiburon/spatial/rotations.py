@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tiburon.arrays import NDArray
-from tiburon.errors import DomainError
 from tiburon.spatial.vec3 import (
     IDENTITY3,
     Mat3,
@@ -30,7 +29,6 @@ from tiburon.spatial.vec3 import (
     add_cross,
     cross,
     dot,
-    matrix_product,
     scale,
     unpack,
     vec3,
@@ -201,16 +199,6 @@ def axis_angle_to_quaternion(axis: Scalars, angle: Scalar) -> Quaternion:
     return (c, s * x, s * y, s * z)
 
 
-def roll_pitch_yaw_to_matrix(roll: Scalar, pitch: Scalar, yaw: Scalar) -> Mat3:
-    """Return R = Rz(yaw) Ry(pitch) Rx(roll), the angles of robot description files [rad]."""
-    x, y, z = (
-        axis_rotation_matrix(0, roll),
-        axis_rotation_matrix(1, pitch),
-        axis_rotation_matrix(2, yaw),
-    )
-    return matrix_product(z, matrix_product(y, x))
-
-
 def roll_pitch_yaw_to_quaternion(roll: Scalar, pitch: Scalar, yaw: Scalar) -> Quaternion:
     """Return the unit quaternion of Rz(yaw) Ry(pitch) Rx(roll), angles in radians."""
     x, y, z = (
@@ -218,22 +206,6 @@ def roll_pitch_yaw_to_quaternion(roll: Scalar, pitch: Scalar, yaw: Scalar) -> Qu
         for unit, angle in zip(IDENTITY3, (roll, pitch, yaw), strict=True)
     )
     return quaternion_multiply(z, quaternion_multiply(y, x))
-
-
-def matrix_to_roll_pitch_yaw(R: Any) -> tuple[float, float, float]:
-    """Return roll, pitch, yaw [rad] of a rotation matrix of floats, pitch within +-pi/2.
-
-    At pitch = +-pi/2 only a combination of roll and yaw is defined: roll is then set to zero.
-
-    Args:
-        R: Rotation matrix body-to-world, shape (3, 3).
-    """
-    a, b, _, d, e, _, g, h, i = unpack(R, (3, 3), "R")
-    horizontal = float(np.hypot(a, d))
-    pitch = float(np.arctan2(-g, horizontal))
-    if horizontal < GIMBAL_COSINE:
-        return 0.0, pitch, float(np.arctan2(-b, e))
-    return float(np.arctan2(h, i)), pitch, float(np.arctan2(d, a))
 
 
 def quaternion_to_roll_pitch_yaw(quaternion: Any) -> NDArray[Any]:
@@ -253,36 +225,6 @@ def quaternion_to_roll_pitch_yaw(quaternion: Any) -> NDArray[Any]:
     roll = np.where(upright, 0.0, np.arctan2(R[2][1], R[2][2]))
     yaw = np.where(upright, np.arctan2(-R[0][1], R[1][1]), np.arctan2(R[1][0], R[0][0]))
     return np.stack([roll, np.arctan2(-R[2][0], horizontal), yaw], axis=-1)
-
-
-def check_rotation(R: Any, argument: str = "rotation", tolerance: float = 1e-6) -> None:
-    """Raise unless a 3x3 matrix of floats is a proper rotation.
-
-    Args:
-        R: Matrix, shape (3, 3).
-        argument: Name used in the message.
-        tolerance: Largest entry of R R^T - 1 that is accepted.
-
-    Raises:
-        ShapeError: The matrix is not 3x3.
-        DomainError: It is not orthogonal, or it mirrors.
-    """
-    matrix = np.array(unpack(R, (3, 3), argument), dtype=np.float64).reshape(3, 3)
-    error = float(np.abs(matrix @ matrix.T - np.eye(3)).max())
-    if not error <= tolerance:
-        raise DomainError(
-            argument,
-            "orthogonal rows of length 1",
-            f"R R^T off the identity by {error:.3g}",
-            advice="check the numbers, or build the matrix from a quaternion",
-        )
-    if np.linalg.det(matrix) < 0.0:
-        raise DomainError(
-            argument,
-            "a rotation (determinant +1)",
-            "a reflection (determinant -1)",
-            advice="swap the sign of one axis: frames are right-handed",
-        )
 
 
 def linear_invariants(Q: Mat3) -> tuple[Vec3, Scalar]:
@@ -454,9 +396,3 @@ def left_jacobian_inverse_product(phi: Scalars, a: Scalars) -> Vec3:
     )
     c = cross(p, b)
     return add(add_cross(b, scale(p, k), c), scale(c, -0.5))
-
-
-def left_jacobian(phi: Scalars) -> Mat3:
-    """Return the matrix V(phi) of :func:`left_jacobian_product`, as rows."""
-    x, y, z = (left_jacobian_product(phi, unit) for unit in np.eye(3).tolist())
-    return ((x[0], y[0], z[0]), (x[1], y[1], z[1]), (x[2], y[2], z[2]))
