@@ -101,10 +101,6 @@ class ContactElement(Element):
         """Return the names of the discrete states beside those of the points."""
         return ()
 
-    def initial_own_state(self) -> tuple[float, ...]:
-        """Return the initial discrete states beside those of the points: zeros by default."""
-        return (0.0,) * len(self.own_state_names())
-
     def peak_names(self) -> tuple[str, ...]:
         """Return what is largest so far of each point: the square of its force [N^2]."""
         return (PEAK_FORCE,)
@@ -137,7 +133,7 @@ class ContactElement(Element):
         """Return no force; points that touch without slip at the start stick."""
         count = len(self.point_names)
         peaks = (0.0,) * (count * len(self.peak_names()))
-        return (*(0.0, 0.0, 0.0, 1.0) * count, *self.initial_own_state(), *peaks)
+        return (*(0.0, 0.0, 0.0, 1.0) * count, *((0.0,) * len(self.own_state_names())), *peaks)
 
     def parameters(self) -> tuple[float, ...]:
         """Return dimensions and materials of all candidates."""

@@ -143,11 +143,6 @@ def expressed(m: Motion, place: Place, options: "Options") -> Motion:
     return Motion(matrix_vector(place.R, m.angular), matrix_vector(place.R, m.linear))
 
 
-def point_in_world(place: Place, reference: Reference) -> Vec3:
-    """Return the reference point, world axes [m]."""
-    return add_matrix_vector(place.p, place.R, reference.offset)
-
-
 class Moving(NamedTuple):
     """Motion of a body or frame, in its own axes at its own origin."""
 
@@ -296,7 +291,7 @@ def expressed_jacobians(setting: "Setting", q: Scalars, *point: Scalars) -> Any:
     for name, place, reference in zip(
         names, frames, references(plan, q, None, frames, options, point), strict=True
     ):
-        P = point_in_world(place, reference)
+        P = add_matrix_vector(place.p, place.R, reference.offset)
         columns = jacobian_columns(plan, q, bodies, plan.frame(name).body, P)
         if in_frame:
             columns = {index: _turned(place, column) for index, column in columns.items()}

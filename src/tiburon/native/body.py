@@ -49,18 +49,6 @@ def _minimum(t: Target, a: Ref, b: Ref) -> Ref:
     return t.select(t.logical_or(t.less(a, b), t.is_nan(a)), a, b)
 
 
-def _maximum(t: Target, a: Ref, b: Ref) -> Ref:
-    return t.select(t.logical_or(t.less(b, a), t.is_nan(a)), a, b)
-
-
-def _fused_negative_add(t: Target, a: Ref, b: Ref, c: Ref) -> Ref:
-    return t.fma(t.neg(a), b, c)
-
-
-def _fused_sub(t: Target, a: Ref, b: Ref, c: Ref) -> Ref:
-    return t.fma(a, b, t.neg(c))
-
-
 _EMIT: dict[str, Callable[..., Ref]] = {
     "add": lambda t, a, b: t.add(a, b),
     "sub": lambda t, a, b: t.sub(a, b),
@@ -68,14 +56,14 @@ _EMIT: dict[str, Callable[..., Ref]] = {
     "div": lambda t, a, b: t.div(a, b),
     "neg": lambda t, a: t.neg(a),
     "fused_add": lambda t, a, b, c: t.fma(a, b, c),
-    "fused_sub": _fused_sub,
-    "fused_negative_add": _fused_negative_add,
+    "fused_sub": lambda t, a, b, c: t.fma(a, b, t.neg(c)),
+    "fused_negative_add": lambda t, a, b, c: t.fma(t.neg(a), b, c),
     "reciprocal": lambda t, a: t.div(t.const(1.0), a),
     "abs": lambda t, a: t.abs(a),
     "sqrt": lambda t, a: t.sqrt(a),
     "floor": lambda t, a: t.floor(a),
     "min": _minimum,
-    "max": _maximum,
+    "max": lambda t, a, b: t.select(t.logical_or(t.less(b, a), t.is_nan(a)), a, b),
     "less": lambda t, a, b: t.less(a, b),
     "less_equal": lambda t, a, b: t.less_equal(a, b),
     "equal": lambda t, a, b: t.equal(a, b),

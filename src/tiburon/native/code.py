@@ -689,17 +689,7 @@ class InterpretedCode:
         results: Sequence[Array],
         threads: int | None,
     ) -> int:
-        """Compute one case or a batch.
-
-        Args:
-            arrays: Inputs, each of shape (..., *shape of one case).
-            batch: Shape of the cases.
-            results: Result arrays, of shape (*batch, *shape of one case).
-            threads: Ignored; native code has the same interface.
-
-        Returns:
-            0, or 1 if an input or a result is not finite.
-        """
+        """Compute as `Code.run` does; `threads` is ignored."""
         answers = interpret(self._program, arrays)
         answers = (answers,) if self.signature.single else answers
         for result, answer in zip(results, answers, strict=True):

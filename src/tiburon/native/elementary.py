@@ -50,11 +50,6 @@ def round_product(t: Target, x: Ref, factor: float) -> tuple[Ref, Ref]:
     return n, t.isub(t.bits(shifted), t.int_const(_ROUNDER_BITS))
 
 
-def int_to_float(t: Target, i: Ref) -> Ref:
-    """Emit an int, |i| < 2**51, as a float."""
-    return t.sub(t.double(t.iadd(i, t.int_const(_ROUNDER_BITS))), t.const(_ROUNDER))
-
-
 def power_of_two(t: Target, n: Ref) -> Ref:
     """Emit the float 2**n for an int -1022 <= n <= 1023."""
     return t.double(t.shl(t.iadd(n, t.int_const(_EXPONENT_BIAS)), 52))
@@ -608,7 +603,7 @@ def _split(t: Target, x: Ref) -> tuple[Ref, Ref]:
     k = t.ashr(t.isub(pattern, t.int_const(_SQRT_HALF_BITS)), 52)
     m = t.double(t.isub(pattern, t.shl(k, 52)))
     k = t.isub(k, t.iselect(subnormal, t.int_const(54), t.int_const(0)))
-    return int_to_float(t, k), m
+    return t.sub(t.double(t.iadd(k, t.int_const(_ROUNDER_BITS))), t.const(_ROUNDER)), m
 
 
 def log(t: Target, x: Ref) -> Ref:

@@ -229,11 +229,6 @@ class Quantity:
         return self.units
 
 
-def output_quantity(name: str) -> Quantity:
-    """Return an output of an element as a quantity."""
-    return Quantity(name.replace("_", " "), "", (), lambda s: s.dynamics.output(s, name))
-
-
 def check_names(names: Sequence[str], others: Sequence[str], elements: Sequence[Any]) -> None:
     """Check the names of quantities to record, before a run starts.
 
@@ -316,18 +311,6 @@ def _contact_slip(states: States) -> Array:
     touching = (_contact_mode(states) > 0.0)[..., None]
     # velocities are those of the second body relative to the first
     return np.where(touching, along * found.normal - found.velocity, 0.0)
-
-
-def _contact_point(states: States) -> Array:
-    return _touching(states).point
-
-
-def _contact_normal(states: States) -> Array:
-    return _touching(states).normal
-
-
-def _contact_gap(states: States) -> Array:
-    return _touching(states).gap
 
 
 def _kinetic(states: States) -> Array:
@@ -492,17 +475,19 @@ QUANTITIES: dict[str, Quantity] = {
         "contact point, midway between the closest points, world axes",
         "m",
         ("contact", "axis"),
-        _contact_point,
+        lambda states: _touching(states).point,
         AXES,
     ),
     "contact_normal": Quantity(
         "unit normal of the contact from the first to the second body, world axes",
         "1",
         ("contact", "axis"),
-        _contact_normal,
+        lambda states: _touching(states).normal,
         AXES,
     ),
-    "contact_gap": Quantity("gap between the shapes", "m", ("contact",), _contact_gap),
+    "contact_gap": Quantity(
+        "gap between the shapes", "m", ("contact",), lambda states: _touching(states).gap
+    ),
 }
 """Derived quantities by name."""
 
@@ -528,7 +513,7 @@ def quantity_of(run: "Trajectory", name: str) -> Quantity:
     if name in QUANTITIES:
         return QUANTITIES[name]
     if run.system is not None and name in run.system.output_names:
-        return output_quantity(name)
+        return Quantity(name.replace("_", " "), "", (), lambda s: s.dynamics.output(s, name))
     raise UnknownNameError("quantity", name, run.names, listing="run.names")
 
 

@@ -355,14 +355,12 @@ def view_run(
 
 def wait_if_script(replay: "LiveReplay", wait: bool | None) -> "LiveReplay":
     """Wait for Ctrl-C if `wait` is true, or if it is None and Python is not interactive."""
-    if wait if wait is not None else not _interactive():
+    if wait is None:
+        # at a prompt and in a notebook Python continues after the last line
+        wait = not (hasattr(sys, "ps1") or sys.flags.interactive or "ipykernel" in sys.modules)
+    if wait:
         replay.wait()
     return replay
-
-
-def _interactive() -> bool:
-    """Return whether Python continues after the last line: at a prompt, or in a notebook."""
-    return hasattr(sys, "ps1") or bool(sys.flags.interactive) or "ipykernel" in sys.modules
 
 
 def notebook_frame(run: "Trajectory") -> str:

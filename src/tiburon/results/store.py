@@ -137,7 +137,7 @@ class RunFiles:
             with self.open(name) as stream:
                 content = stream.read(most + 1)
             if len(content) > most:
-                raise self._too_large(name, most)
+                raise self._problem(name, f"it may have {most / 2**20:.3g} MB, got more")
             return content
         return read_regular_file(
             self.path / name,
@@ -177,9 +177,6 @@ class RunFiles:
             f"{name} cannot be read ({problem}); it is not a saved run, or incomplete: restore it "
             "from a copy",
         )
-
-    def _too_large(self, name: str, most: int) -> RunFileError:
-        return self._problem(name, f"it may have {most / 2**20:.3g} MB, got more")
 
     @cached_property
     def _archive(self) -> tuple[zipfile.ZipFile, Mapping[str, zipfile.ZipInfo]]:
@@ -550,21 +547,6 @@ def read_attributes(files: RunFiles) -> dict[str, Any]:
     return attributes
 
 
-def check_chunk(path: Path, header: RunHeader, chunk_rows: int) -> None:
-    """Check the size of a chunk, which a resumed run holds in memory.
-
-    Raises:
-        RunFileError: If it is larger than any chunk that is written.
-    """
-    size = chunk_rows * header.row_bytes
-    if chunk_rows > 1 and size > FILE_BYTES:
-        raise RunFileError(
-            path,
-            f"chunk_rows gives chunks of {size / 1e6:.4g} MB, expected at most "
-            f"{FILE_BYTES / 1e6:.4g} MB; restore zarr.json",
-        )
-
-
 @contextmanager
 def writing(path: Path, safe: str = "") -> Iterator[None]:
     """Raise `RunFileError` in place of an operating system error."""
@@ -898,7 +880,14 @@ class RunStore:
         files = RunFiles(target)
         attributes = read_attributes(files)
         header = header_from_text(target, attributes["run"], model, world)
-        check_chunk(target, header, attributes["chunk_rows"])
+        # a resumed run holds a chunk in memory
+        size = attributes["chunk_rows"] * header.row_bytes
+        if attributes["chunk_rows"] > 1 and size > FILE_BYTES:
+            raise RunFileError(
+                target,
+                f"chunk_rows gives chunks of {size / 1e6:.4g} MB, expected at most "
+                f"{FILE_BYTES / 1e6:.4g} MB; restore zarr.json",
+            )
         store = cls(target, header, Progress(0, None, (), (), False), attributes)
         store.progress, store._known = store._read_progress()
         store._check_files()

@@ -313,7 +313,7 @@ def _exact_rates(
 
 def _settling(system: System, u: Scalars, p: Scalars) -> Settle | None:
     """Return what brings states back onto loops and held contacts; None for trees."""
-    if not system.is_constrained:
+    if not (system.model.loops or system.is_exact or system.prescribes):
         return None
 
     @function

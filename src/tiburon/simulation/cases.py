@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tiburon.arrays import Array, NDArray
-from tiburon.results.outcome import EventRecord, Outcome, Outcomes, SharedOutcome
+from tiburon.results.outcome import EventRecord, Outcome, SharedOutcome
 from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import Instants, Watch
 from tiburon.simulation.loop_coordinates import SINGULAR_EVENT, unheld_message
@@ -33,6 +33,7 @@ class RunCases:
         asked: Step at which a controller outside of native loops was sampled last; -1 for none.
         outcomes: How cases ended, by number; running ones are missing, and those that ended
             together because the run did.
+        shared_outcome: How these ended; None while the run continues.
         event_records: Events that happened, in the order in which they were found.
         events: Events to look for during the run; None for none.
         sides: With events, for each case and event the side of zero to assume, 1 or -1; 0 to go by
@@ -70,9 +71,9 @@ class RunCases:
         self.is_running = True
         self.writer: RowWriter | None = None
         self.readings: Array | None = None
-        self.check_budget: Callable[[], None] = _endless
+        self.check_budget: Callable[[], object] = lambda: None
         self._alive: Cases | None = None
-        self._others: SharedOutcome | None = None
+        self.shared_outcome: SharedOutcome | None = None
 
     @property
     def time(self) -> float:
@@ -133,12 +134,8 @@ class RunCases:
         model = self.system.model
         nq, nv, time = model.nq, model.nq + model.nv, self.time
         # nothing moves any more, so nothing is copied: batches are large
-        self._others = SharedOutcome(status, time, message, self.state, (nq, nv))
+        self.shared_outcome = SharedOutcome(status, time, message, self.state, (nq, nv))
         self._alive, self.is_running = np.arange(0), False
-
-    def all_outcomes(self) -> Outcomes:
-        """Return how all cases ended, in their order."""
-        return Outcomes(len(self.state), self.outcomes, self._others)
 
     def close(self, case: int, outcome: Outcome) -> None:
         """Mark a case as ended, with the outcome of an earlier part of the run."""
@@ -256,7 +253,3 @@ class RunCases:
         """Take ended cases out of running ones."""
         self._alive = np.setdiff1d(self.running, cases)
         self.is_running = len(self._alive) > 0
-
-
-def _endless() -> None:
-    """Accept any wall-clock time."""

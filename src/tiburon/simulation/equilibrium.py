@@ -425,13 +425,8 @@ class ClosedStates:
 
     def check(self, q: Array) -> None:
         """Refuse singular configurations, and velocities that are inconsistent or not steady."""
-        self._check_velocity(q)
-        self._check_kept(q)
-        self._check_regular(q)
-
-    def _check_velocity(self, q: Array) -> None:
-        """Refuse velocities that violate the constraints."""
-        rates = np.abs(np.array(self.held(q, self.v).rate, dtype=np.float64))
+        held = self.held(q, self.v)
+        rates = np.abs(np.array(held.rate, dtype=np.float64))
         if rates.max(initial=0.0) > START_TOLERANCE * (1.0 + np.abs(self.v).max(initial=0.0)):
             row = int(np.argmax(rates))
             raise DomainError(
@@ -441,10 +436,7 @@ class ClosedStates:
                 "rad/s",
                 advice="take tb.project_velocity(model, q, v), or none for a robot at rest",
             )
-
-    def _check_kept(self, q: Array) -> None:
-        """Refuse velocities that cannot stay constant under the constraints."""
-        bias = np.abs(np.array(self.held(q, self.v).bias, dtype=np.float64))
+        bias = np.abs(np.array(held.bias, dtype=np.float64))
         if bias.max(initial=0.0) > START_TOLERANCE * (1.0 + float(self.v @ self.v)):
             row = int(np.argmax(bias))
             raise DomainError(
@@ -455,6 +447,7 @@ class ClosedStates:
                 advice="take one with which the robot moves as one body; linearize shows how "
                 "others change",
             )
+        self._check_regular(q)
 
     def _check_regular(self, q: Array) -> None:
         """Refuse singular configurations.

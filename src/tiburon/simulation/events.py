@@ -404,13 +404,15 @@ class Instants:
 
     def happen(self, met: Meeting) -> Instant:
         """Let events happen at one instant of a case."""
-        events = self._watch.events
+        events, model = self._watch.events, self._system.model
+        nq, nv = model.nq, model.nq + model.nv
         row, sides = met.row, dict(met.sides)
         acted, changed, ended, endless = False, False, None, None
         queue = sorted(sides)
         for _ in range(MOST_EVENTS):
             for number in queue:
-                self._report(events[number], met, row)
+                parts = row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy()
+                self._records.append(EventRecord(events[number].name, met.time, met.case, *parts))
             terminal = [events[k].name for k in queue if events[k].terminal]
             ended = ended or next(iter(terminal), None)
             acting = [events[k] for k in queue if events[k].action is not None]
@@ -468,12 +470,6 @@ class Instants:
             if sides:
                 found.append((int(place), Meeting(case, time, row, now, sides)))
         return found
-
-    def _report(self, event: Event | TimeEvent, met: Meeting, row: Array) -> None:
-        model = self._system.model
-        nq, nv = model.nq, model.nq + model.nv
-        parts = row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy()
-        self._records.append(EventRecord(event.name, met.time, met.case, *parts))
 
     def _looked_ahead(self, met: Meeting, sides: Mapping[int, float], found: Instant) -> Instant:
         """Return the sides of zero of the expressions after actions."""

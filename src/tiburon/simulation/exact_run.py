@@ -232,13 +232,11 @@ class _Kernels:
             )
         look, settle, self.impulses = kept
         self._system = system
-        self._bound = [self._bind(kernel, setup, cases) for kernel in (look, settle)]
-
-    @staticmethod
-    def _bind(kernel: Any, setup: "RunSetup", cases: int | None) -> Any:
-        known = kernel.__self__.parameters
-        own = {name: value for name, value in setup.parameters.items() if name in known}
-        return bind_parameters(kernel, own, cases)
+        self._bound = []
+        for kernel in (look, settle):
+            known = kernel.__self__.parameters
+            own = {name: value for name, value in setup.parameters.items() if name in known}
+            self._bound.append(bind_parameters(kernel, own, cases))
 
     def _call(self, place: int, case: int, row: Array, held: Array, time: float) -> Any:
         kernel, rows = self._bound[place]
@@ -685,7 +683,9 @@ class ExactRun(AdaptiveRun):
             if not approaching.any():
                 decision = self._accelerations(now, touched, before, ended[:, 1])
                 if decision.solution is not None:
-                    returning = self._returning(now, touched & ~bounced, decision)
+                    # points that separate so slowly that they touch again within rounding
+                    leaves = touched & ~bounced & (now.velocity[:, 2] > AT_REST * now.scale)
+                    returning = leaves & (_flights(now, decision) < SHORT_SERIES)
                     if not returning.any():
                         break
                     # impacts of others throw points off so little that they come to rest
@@ -818,14 +818,6 @@ class ExactRun(AdaptiveRun):
         left = flight / (1.0 - np.where(bouncing, restitution, 0.0))
         ends = bouncing & ((left < SHORT_SERIES) | (flight < SHORT_FLIGHT))
         return np.where(ends, when + left, np.nan)
-
-    def _returning(
-        self, now: _Contacts, touched: NDArray[np.bool_], decision: _Decision
-    ) -> NDArray[np.bool_]:
-        """Return which points separate so slowly that they touch again within rounding."""
-        leaves = touched & (now.velocity[:, 2] > AT_REST * now.scale)
-        found: NDArray[np.bool_] = leaves & (_flights(now, decision) < SHORT_SERIES)
-        return found
 
     def _accelerations(
         self,

@@ -40,18 +40,13 @@ MAX_LOSS = 0.1
 """Condition of A and W, relative to that at the selection, at which others are selected."""
 
 
-def degrees_of_freedom(model: Model, q: Array) -> int:
-    """Return nv minus the rank of the constraint Jacobian at a configuration."""
-    return model.nv - len(total_pivots(np.asarray(loop_jacobian(model, q))).columns)
-
-
 def coordinates_element(model: Model, method: Embedding, q: Array) -> LoopCoordinates:
     """Return the element that holds W; its size is that at the configuration q, shape (nq,).
 
     Raises:
         DomainError: If joints are named that are not a basis of the permitted velocities.
     """
-    count = degrees_of_freedom(model, q)
+    count = model.nv - len(total_pivots(np.asarray(loop_jacobian(model, q))).columns)
     if method.independent:
         for name in method.independent:
             model.joint(name)

@@ -18,7 +18,7 @@ from tiburon.model import Model, World
 from tiburon.model.joints import Driven
 from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.header import Column, RunHeader
-from tiburon.results.outcome import Outcome
+from tiburon.results.outcome import Outcome, Outcomes
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.adaptive_run import AdaptiveRun
 from tiburon.simulation.diagnosis import (
@@ -248,7 +248,7 @@ def carry_out(
     if run.state.base is None and run.held.base is None:
         # the run is over: outcomes and checkpoint share its arrays
         run.state.flags.writeable = run.held.flags.writeable = False
-    outcomes = run.all_outcomes()
+    outcomes = Outcomes(len(run.state), run.outcomes, run.shared_outcome)
     if system.model.loops:
         report_rank_changes(system, recorder, setup.steps, outcomes, setup.parameters)
     if system.ends_in_contact:

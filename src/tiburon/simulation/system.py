@@ -499,34 +499,8 @@ class System:
         p: Scalars | None = None,
         guided: "Guided | None" = None,
         updated: bool = False,
-    ) -> tuple[Scalars, Scalars]:
-        """Return the rates, and the constraint forces of loops [N or N m]."""
-        rates, forces, _ = self._moved(q, w, u, time, p, guided, updated)
-        return rates, forces
-
-    def rates_and_margins(
-        self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
-    ) -> tuple[Scalars, Scalars]:
-        """Return the rates of an event-driven run, and the margins of its contact modes.
-
-        The arguments are those of `rates`; the margins are those of `mode_margins`.
-        """
-        rates, _, contacts = self._moved(q, w, u, time, p)
-        assert contacts is not None
-        (problem, surfaces, modes), forces = contacts
-        return rates, tuple(mode_margins(problem, forces, surfaces, modes, time))
-
-    def _moved(
-        self,
-        q: Scalars,
-        w: Scalars,
-        u: Scalars,
-        time: Scalar,
-        p: Scalars | None,
-        guided: "Guided | None" = None,
-        updated: bool = False,
-    ) -> tuple[Scalars, Scalars, tuple[HeldContacts, ModeForces] | None]:
-        """Return rates, constraint forces of loops, and contacts of event-driven runs."""
+    ) -> tuple[Scalars, Scalars, "tuple[HeldContacts, ModeForces] | None"]:
+        """Return rates, constraint forces of loops [N or N m], contacts of event-driven runs."""
         if self.is_guided:
             guided = guided or self.guided_state(q, w)
             q, w = guided.q, (*guided.v, *w[self.model.nv :])
@@ -543,6 +517,18 @@ class System:
             vd = tuple(a + b for a, b in zip(vd, pushed, strict=True))
             contacts = held, pushing
         return (*vd, *driving.rates, *own), tuple(forces), contacts
+
+    def rates_and_margins(
+        self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
+    ) -> tuple[Scalars, Scalars]:
+        """Return the rates of an event-driven run, and the margins of its contact modes.
+
+        The arguments are those of `rates`; the margins are those of `mode_margins`.
+        """
+        rates, _, contacts = self.motion(q, w, u, time, p)
+        assert contacts is not None
+        (problem, surfaces, modes), forces = contacts
+        return rates, tuple(mode_margins(problem, forces, surfaces, modes, time))
 
     @cached_property
     def is_exact(self) -> bool:
@@ -872,11 +858,6 @@ class System:
             of_q, of_v = (self.model.slice(element.joint, of=of) for of in ("q", "v"))
             found.append(Prescribed(of_q.start, of_v.start, sample))
         return found
-
-    @property
-    def is_constrained(self) -> bool:
-        """Whether steps leave constraints by their error, onto which `settle` projects."""
-        return bool(self.model.loops) or self.is_exact or self.prescribes
 
     def settle(
         self, q: Scalars, w: Scalars, time: Scalar, u: Scalars = (), p: Scalars | None = None

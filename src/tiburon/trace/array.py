@@ -102,14 +102,6 @@ def _truth(a: Any) -> Any:
     return a if isinstance(a, Value) else bool(a)
 
 
-def _floor_divide(a: Any, b: Any) -> Any:
-    return scalar.unary("floor", a / b)
-
-
-def _remainder(a: Any, b: Any) -> Any:
-    return a - b * scalar.unary("floor", a / b)
-
-
 _ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     np.add: lambda a, b: a + b,
     np.subtract: lambda a, b: a - b,
@@ -126,8 +118,8 @@ _ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     np.sign: _one("sign"),
     np.floor: _one("floor"),
     np.ceil: lambda a: -scalar.unary("floor", -a),
-    np.floor_divide: _floor_divide,
-    np.remainder: _remainder,
+    np.floor_divide: lambda a, b: scalar.unary("floor", a / b),
+    np.remainder: lambda a, b: a - b * scalar.unary("floor", a / b),
     np.sqrt: _one("sqrt"),
     np.sin: _one("sin"),
     np.cos: _one("cos"),

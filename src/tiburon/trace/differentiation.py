@@ -40,10 +40,6 @@ def _times_other(place: int) -> Rule:
     return lambda graph, node, t: graph.mul(graph.args[node][place], t)
 
 
-def _over_divisor(graph: Graph, node: int, t: int) -> int:
-    return graph.div(t, graph.args[node][1])
-
-
 def _divisor(graph: Graph, node: int, t: int) -> int:
     # d(a/b)/db = -(a/b)/b; the quotient is shared by all directions
     return graph.neg(graph.mul(graph.div(node, graph.args[node][1]), t))
@@ -64,10 +60,6 @@ def _one_minus_square(graph: Graph, a: int) -> int:
 
 def _arc(graph: Graph, _node: int, x: int) -> int:
     return graph.div(graph.const(1.0), graph.unary("sqrt", _one_minus_square(graph, x)))
-
-
-def _sqrt(graph: Graph, node: int, t: int) -> int:
-    return graph.mul(graph.div(graph.const(0.5), node), t)
 
 
 def _pow_base(graph: Graph, node: int, t: int) -> int:
@@ -123,11 +115,11 @@ RULES: dict[str, tuple[Rule | None, ...]] = {
     "add": (_same, _same),
     "sub": (_same, _opposite),
     "mul": (_times_other(1), _times_other(0)),
-    "div": (_over_divisor, _divisor),
+    "div": (lambda graph, node, t: graph.div(t, graph.args[node][1]), _divisor),
     "neg": (_opposite,),
     "copy": (_same,),
     "abs": (_one_argument(lambda graph, _node, x: graph.unary("sign", x)),),
-    "sqrt": (_sqrt,),
+    "sqrt": (lambda graph, node, t: graph.mul(graph.div(graph.const(0.5), node), t),),
     "sin": (_one_argument(lambda graph, _node, x: graph.unary("cos", x)),),
     "cos": (_one_argument(lambda graph, _node, x: graph.neg(graph.unary("sin", x))),),
     "tan": (_one_argument(lambda graph, node, _x: _one_plus_square(graph, node)),),

@@ -74,10 +74,6 @@ def divide(a: float, b: float) -> float:
     return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
-def _log(a: float) -> float:
-    return -math.inf if a == 0.0 else math.log(a)
-
-
 def sign(a: float) -> float:
     """Return -1, 0 or 1 with the sign of a (NaN for NaN)."""
     return a if a != a else float((a > 0.0) - (a < 0.0))
@@ -101,7 +97,7 @@ FLOAT_FUNCTIONS: dict[str, Callable[..., float]] = {
     "atan2": math.atan2,
     "exp": _quiet(math.exp),
     "expm1": _quiet(math.expm1),
-    "log": _quiet(_log),
+    "log": _quiet(lambda a: -math.inf if a == 0.0 else math.log(a)),
     "sinh": _quiet(math.sinh),
     "cosh": _quiet(math.cosh),
     "tanh": math.tanh,

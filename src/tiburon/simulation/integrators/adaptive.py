@@ -190,9 +190,32 @@ def advance_adaptive(
     def advance(
         state: AdaptiveState, target: Scalar, stop: Scalar, limit: Scalar, tolerances: Tolerances
     ) -> AdaptiveState:
-        return _advanced(
-            pair, manifold, acceleration, state, target, stop, limit, tolerances, settle
-        )
+        def goes_on(going: _Going) -> Any:
+            at = going.state
+            in_time = (at.time < target) & (at.time < stop)
+            return in_time & (at.steps + at.refused < limit) & (at.status == 0.0)
+
+        def attempt(going: _Going) -> _Going:
+            at = going.state
+            left = stop - at.time
+            # no short rest is left before the stop
+            cut = at.h * 1.01 >= left
+            h = select(cut, left, at.h)
+            chart = Chart(manifold, acceleration, at.q)
+            found = pair.attempt(chart, at.w, at.rate, h, at.time)
+            error = scaled_error(pair, chart, at.w, found, h, tolerances)
+            if settle is not None:
+                end = at.time + h
+                q, w, well = settle(found.q, found.w, end)
+                # the rate that the next step starts with is that of the state it starts from
+                found = found._replace(q=q, w=w, rate=acceleration(q, w, end))
+                error = select(well, error, LARGEST_ERROR)
+            return _judged(pair, going, found, error, h, cut, stop)
+
+        zeros = (0.0,) * (sum(manifold.step_counts) + len(state.w))
+        going = _Going(state, (zeros,) * pair.piece_count, 0.0)
+        last: _Going = while_loop(goes_on, attempt, going, MOST_ATTEMPTS).state
+        return last.state._replace(dense=_dense(pair, manifold, acceleration, last))
 
     # one function, however many times a run is advanced to
     run = manifold.function(("advance", pair, acceleration, settle), advance)
@@ -200,64 +223,19 @@ def advance_adaptive(
     return found
 
 
-def _advanced(
-    pair: Pair,
-    manifold: Manifold,
-    acceleration: Acceleration,
-    state: AdaptiveState,
-    target: Scalar,
-    stop: Scalar,
-    limit: Scalar,
-    tolerances: Tolerances,
-    settle: Settle | None,
-) -> AdaptiveState:
-    def goes_on(going: _Going) -> Any:
-        at = going.state
-        in_time = (at.time < target) & (at.time < stop)
-        return in_time & (at.steps + at.refused < limit) & (at.status == 0.0)
-
-    def attempt(going: _Going) -> _Going:
-        at = going.state
-        left = stop - at.time
-        # no short rest is left before the stop
-        cut = at.h * 1.01 >= left
-        h = select(cut, left, at.h)
-        chart = Chart(manifold, acceleration, at.q)
-        found = pair.attempt(chart, at.w, at.rate, h, at.time)
-        error = scaled_error(pair, chart, at.w, found, h, tolerances)
-        if settle is not None:
-            end = at.time + h
-            q, w, well = settle(found.q, found.w, end)
-            # the rate that the next step starts with is that of the state it starts from
-            found = found._replace(q=q, w=w, rate=acceleration(q, w, end))
-            error = select(well, error, LARGEST_ERROR)
-        return _judged(pair, going, found, error, h, cut, stop)
-
-    zeros = (0.0,) * (sum(manifold.step_counts) + len(state.w))
-    going = _Going(state, (zeros,) * pair.piece_count, 0.0)
-    last: _Going = while_loop(goes_on, attempt, going, MOST_ATTEMPTS).state
-    return last.state._replace(dense=_dense(pair, manifold, acceleration, last))
-
-
 def state_at(manifold: Manifold, state: AdaptiveState, time: Scalar) -> tuple[Scalars, Scalars]:
     """Return position and w at a time within the last step; at its end the state, to the bit."""
 
     def interpolated(state: AdaptiveState, time: Scalar) -> tuple[Scalars, Scalars]:
-        return _interpolated(manifold, state, time)
+        at_end = time >= state.time
+        part = (time - state.begin) / select(state.length > 0.0, state.length, 1.0)
+        chart = Chart(manifold, lambda *_: (), state.q_begin)
+        change = interpolate(state.dense, part)
+        q, w = chart.state(combine(chart.start(state.w_begin), 1.0, (1.0,), (change,)))
+        return _chosen(at_end, state.q, q), _chosen(at_end, state.w, w)
 
     found: tuple[Scalars, Scalars] = manifold.function("state_at", interpolated)(state, time)
     return found
-
-
-def _interpolated(
-    manifold: Manifold, state: AdaptiveState, time: Scalar
-) -> tuple[Scalars, Scalars]:
-    at_end = time >= state.time
-    part = (time - state.begin) / select(state.length > 0.0, state.length, 1.0)
-    chart = Chart(manifold, _no_acceleration, state.q_begin)
-    change = interpolate(state.dense, part)
-    q, w = chart.state(combine(chart.start(state.w_begin), 1.0, (1.0,), (change,)))
-    return _chosen(at_end, state.q, q), _chosen(at_end, state.w, w)
 
 
 def scaled_error(
@@ -386,7 +364,3 @@ def _squared_turns(chart: Chart, steps: Steps) -> list[Scalar]:
 
 def _chosen(condition: Any, yes: Scalars, no: Scalars) -> Scalars:
     return tuple(select(condition, a, b) for a, b in zip(yes, no, strict=True))
-
-
-def _no_acceleration(*_: Any) -> Scalars:
-    return ()

@@ -161,10 +161,6 @@ def explicit_step(
 # methods by what loops need to know of them
 
 
-def _no_memory(*_: Any) -> tuple[()]:
-    return ()
-
-
 @record
 class Method:
     """A method of integration; `integrators/__init__.py` describes how loops call it."""
@@ -212,7 +208,7 @@ class Method:
     @property
     def start(self) -> Callable[..., Any]:
         """What gives the memory before the first of equal steps."""
-        return self.starts or _no_memory
+        return self.starts or (lambda *_: ())
 
     def advance(
         self,

@@ -47,7 +47,7 @@ class ImplicitRates:
         self._u: Scalars = ()
 
         def motion(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
-            return system.motion(q, w, u, time, p)
+            return system.motion(q, w, u, time, p)[:2]
 
         self._motion = function(motion)
 
