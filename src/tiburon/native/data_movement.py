@@ -45,8 +45,6 @@ def store_values(
     """Emit the stores of values to consecutive elements.
 
     Args:
-        target: Where to emit.
-        stack_lines: Lines at the start of the function, for its stack arrays.
         values: References of the values.
         origins: Memory locations of some of them, which loops copy from there.
         there: Destination. Values that are at their destination already are not stored.
@@ -211,7 +209,6 @@ def columns_from_rows(target: LlvmTarget, starts: Sequence[Ref], size: int) -> l
     """Emit the loads of one row per lane, as one vector per element.
 
     Args:
-        target: Where to emit.
         starts: Address of each lane's row.
         size: Floats in a row.
 
@@ -277,8 +274,6 @@ def stage_columns(
     Lane-blocked rows are that array as they are.
 
     Args:
-        target: Where to emit.
-        stack_lines: Lines at the start of the function, for its stack arrays.
         starts: Address of each lane's row.
         size: Floats in a row.
 
@@ -339,8 +334,6 @@ def unstage_rows(
     """Emit the loop that writes an array of vectors as one row per lane, or lane-blocked.
 
     Args:
-        target: Where to emit.
-        stack_lines: Lines at the start of the function, for its stack arrays.
         starts: Address of each lane's row.
         array: One vector per element of the row.
         size: Floats in a row.
@@ -392,8 +385,6 @@ def sum_of_vectors(
     """Emit the loop that sums an array, a vector at a time.
 
     Args:
-        target: Where to emit.
-        stack_lines: Lines at the start of the function, for its stack arrays.
         pointer: Address of the array.
         count: Number of vectors to read.
         lanes: Floats in a vector.

@@ -36,7 +36,6 @@ def step_derivative_kernel(system: System, method: str = "rk4") -> Callable[...,
 
     Args:
         system: The robot with rigid contact, without continuous states.
-        method: Name of the integrator.
     """
     from tiburon.native.kernel import ProgramSource, make_kernel
 
@@ -81,9 +80,7 @@ def step_columns(
 
     Args:
         system: The robot, without continuous states.
-        method: Name of the integrator.
         state: Configuration, joint velocity, joint force and discrete states, which stay the same.
-        h: Length of the step [s].
         time: At its start [s].
         p: Run-time parameters of the elements.
     """

@@ -83,7 +83,6 @@ def floating_links(
     """Return links at a free surface.
 
     Args:
-        model: The robot.
         surface: Height of the surface, world axes [m].
         links: Immersion of each plan body.
         added: Added mass of each.
@@ -96,7 +95,6 @@ def afloat(plan: Plan, q: Scalars, water: WaterAround) -> tuple[Plan, WaterAroun
 
     Args:
         plan: Layout of the model, with the added mass of `water`.
-        q: Configuration [m or rad], nq scalars.
         water: Water with a free surface.
     """
     floating = water.floating
