@@ -84,7 +84,7 @@ class ModelFileError(ModelError):
         file: Name of the file, as it was given.
         line: Line number counted from 1, where known.
         element: The part of the file at fault, such as "joint 'elbow'", where known.
-        problem: The message without these.
+        problem: What was expected, what was found and what to do: the message without these.
     """
 
     def __init__(
@@ -96,15 +96,7 @@ class ModelFileError(ModelError):
         element: str | None = None,
         name: str | None = None,
     ) -> None:
-        """Compose the message.
-
-        Args:
-            file: Name or path of the file.
-            problem: What was expected, what was found and what to do.
-            line: Line number counted from 1, where known.
-            element: The part of the file at fault, such as "joint 'elbow'", where known.
-            name: The body, joint or frame at fault, where it has a name.
-        """
+        """Compose the message of the attributes."""
         self.file = str(file)
         self.line = line
         self.element = element

@@ -87,25 +87,18 @@ def _known(model: Model, run_time: RunTime) -> Model:
     return model.at_run_time(run_time)
 
 
-def vary(
-    model: Model,
-    world: World | None,
-    given: Mapping[str, Any],
-    known: Mapping[str, Parameter] | None = None,
-) -> Varied:
+def vary(model: Model, world: World | None, given: Mapping[str, Any]) -> Varied:
     """Return a robot and its world with parameters by name in place of their own.
 
     Args:
         world: Its surroundings, whose water may differ from case to case; the default ones if None.
         given: Values by name, one or one per case.
-        known: Parameters that may be named; those of dynamics by default.
 
     Raises:
         ModelError: If a value is not one that a model can have; the message names the case.
     """
     around = DEFAULT_WORLD if world is None else world
-    if known is None:
-        known = dynamics_parameters(model, around)
+    known = dynamics_parameters(model, around)
     return lowered(model, around, read_values(known, given), known)
 
 

@@ -29,8 +29,8 @@ from tiburon.trace.program import Input
 from tiburon.trace.regions import for_each, function
 
 
-def step_derivative_kernel(system: System, method: str = "rk4") -> Callable[..., Any]:
-    """Return a kernel of a step with contact: of q, v, tau, dt, discrete states and time.
+def step_derivative_kernel(system: System) -> Callable[..., Any]:
+    """Return a kernel of a step of RK4 with contact: of q, v, tau, dt, discrete states and time.
 
     Its results are A, B, and modes and margins of the contact points.
 
@@ -39,7 +39,7 @@ def step_derivative_kernel(system: System, method: str = "rk4") -> Callable[...,
     """
     from tiburon.native.kernel import ProgramSource, make_kernel
 
-    found: Callable[..., Any] | None = system.kept.get(("derivative", method))
+    found: Callable[..., Any] | None = system.kept.get("derivative")
     if found is not None:
         return found
     model, count = system.model, len(system.z_names)
@@ -48,7 +48,7 @@ def step_derivative_kernel(system: System, method: str = "rk4") -> Callable[...,
     def run(given: Any) -> Any:
         q, v, tau, z = (tuple(scalars(given[name])) for name in ("q", "v", "tau", "z"))
         p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
-        columns = step_columns(system, method, (q, v, tau, z), given["dt"], given["time"], p)
+        columns = step_columns(system, "rk4", (q, v, tau, z), given["dt"], given["time"], p)
         flat = [x for row in zip(*columns, strict=True) for x in row]
         whole = as_traced(flat).reshape(2 * n, 3 * n)
         u = (*tau, *(0.0,) * (len(system.command_names) - n), *z)
@@ -64,7 +64,7 @@ def step_derivative_kernel(system: System, method: str = "rk4") -> Callable[...,
     inputs = [Input(name, shape) for name, shape in sizes.items()]
     program = system.trace(run, inputs, "linearize_step")
     found = make_kernel(ProgramSource(program), system.parameters())
-    system.kept["derivative", method] = found
+    system.kept["derivative"] = found
     return found
 
 

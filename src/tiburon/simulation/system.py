@@ -536,16 +536,16 @@ class System:
         return self.contact is not None and isinstance(self.contact[0], ExactContact)
 
     def held_contacts(
-        self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
+        self, q: Scalars, w: Scalars, u: Scalars, time: Scalar
     ) -> tuple["HeldContacts", Scalars]:
         """Return the contacts of an event-driven run, and joint accelerations without them.
 
         The arguments are those of `rates`.
         """
         q, v, x = self._parts(q, w)
-        here, driving, _ = self._acting(q, v, x, u, time, p)
+        here, driving, _ = self._acting(q, v, x, u, time, None)
         vd = tuple(self._accelerations(here, q, v, x, driving.force)[0])
-        return self._held_contacts(here, q, v, x, vd, u, p), vd
+        return self._held_contacts(here, q, v, x, vd, u, None), vd
 
     def _held_contacts(
         self,

@@ -164,7 +164,6 @@ def plot_dataset(
     labels: str | Iterable[str] | None = None,
     title: str = "",
     marks: Mapping[str, Iterable[float]] | None = None,
-    width: float = WIDTH,
 ) -> "Figure":
     """Plot quantities over time, one panel below the other.
 
@@ -176,7 +175,6 @@ def plot_dataset(
         labels: Parts of names of coordinates to show; all by default.
         title: Heading of the figure.
         marks: Times to mark by a vertical line [s], by name.
-        width: Width of the figure [inch].
     """
     from matplotlib.figure import Figure
 
@@ -195,7 +193,7 @@ def plot_dataset(
         gone = [f"{p.title} [{p.unit}]" for p, _ in every if (p.title, p.unit) not in kept]
         hidden = f" (zero: {_listed(gone)})" if gone else ""
     figure = Figure(
-        figsize=(width, PANEL_HEIGHT * len(panels) + 0.5), layout="constrained", dpi=100
+        figsize=(WIDTH, PANEL_HEIGHT * len(panels) + 0.5), layout="constrained", dpi=100
     )
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for place, (panel, time) in zip(axes, panels, strict=True):

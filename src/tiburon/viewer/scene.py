@@ -203,29 +203,25 @@ class Scene:
     """Cables and springs."""
 
 
-def scene_of(
-    model: Model, *, colors: Sequence[Color] | None = None, triangles: int = 8000
-) -> Scene:
+MAX_TRIANGLES = 8000
+"""Most triangles of one mesh file; finer meshes are coarsened."""
+
+
+def scene_of(model: Model) -> Scene:
     """Return the scene of a robot.
 
     Bodies show their visual shapes, or their collision shapes if they have no others. A body
     without shapes gets a placeholder from its joints, its inertia or its displaced volume.
-
-    Args:
-        model: The robot.
-        colors: Colors in turn for bodies without one; `PALETTE` by default.
-        triangles: Largest number of triangles of one mesh file; finer meshes are coarsened.
     """
-    palette = tuple(colors) if colors else PALETTE
     size = robot_size(model)
     notes: list[str] = []
     bodies = []
     for number, body in enumerate(model.bodies):
-        color = palette[number % len(palette)]
-        parts = _parts(body, color, triangles, notes)
+        color = PALETTE[number % len(PALETTE)]
+        parts = _parts(body, color, notes)
         if not parts:
             made = placeholder_shapes(model, body, size)
-            parts = [_part(shape, color, triangles, notes, placeholder=True) for shape in made]
+            parts = [_part(shape, color, notes, placeholder=True) for shape in made]
         bodies.append(_scene_body(body, [part for part in parts if part is not None]))
     frames = [
         SceneFrame(f.name, f.body, f.pose.translation, _quaternion(f.pose)) for f in model.frames
@@ -259,17 +255,17 @@ def _lines(model: Model, size: float) -> Iterator[SceneLine]:
         yield SceneLine(part.name, *first, *second, color, LINE_RADIUS * size)
 
 
-def _parts(body: Body, color: Color, triangles: int, notes: list[str]) -> list[ScenePart | None]:
+def _parts(body: Body, color: Color, notes: list[str]) -> list[ScenePart | None]:
     seen = [shape for shape in body.shapes if shape.role != "collision"]
     for shapes, default in ((seen, color), (body.shapes, COLLISION_COLOR)):
-        found = [_part(shape, default, triangles, notes) for shape in shapes]
+        found = [_part(shape, default, notes) for shape in shapes]
         if any(found):
             return found
     return []
 
 
 def _part(
-    shape: Shape, color: Color, triangles: int, notes: list[str], *, placeholder: bool = False
+    shape: Shape, color: Color, notes: list[str], *, placeholder: bool = False
 ) -> ScenePart | None:
     """Return the solid of a shape; None for a mesh that cannot be read."""
     geometry, mesh = shape.geometry, None
@@ -284,7 +280,7 @@ def _part(
         kind, size = "ellipsoid", tuple(geometry.radii)
     elif isinstance(geometry, MeshShape):
         kind, size = "mesh", ()
-        mesh = read_mesh(geometry.path, geometry.scale, triangles, notes)
+        mesh = read_mesh(geometry.path, geometry.scale, MAX_TRIANGLES, notes)
         if mesh is None:
             return None
     else:
