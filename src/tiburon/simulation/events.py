@@ -275,7 +275,8 @@ def locate(
     """Locate sign changes in many steps at once.
 
     The false-position method in the form of Illinois (Dowell and Jarratt 1971), with bisection in
-    every third iteration so that the bracket shrinks.
+    every third iteration so that the bracket shrinks. A bracket that begins early in its step, after
+    an action, is halved in the ratio of its ends first: what turned back there soon comes again.
 
     Args:
         value: Returns the values at given times from the start of each step [s], shape (n,).
@@ -291,7 +292,9 @@ def locate(
     """
     low = np.zeros_like(length) if start is None else start.copy()
     high = length.copy()
-    g_low, g_high = before.copy(), after.copy()
+    turned = low > 0.0
+    # only a sign: guesses from it are no numbers
+    g_low, g_high = np.where(turned, np.nan, before), after.copy()
     sign = np.sign(before)
     for round_ in range(SEARCH_LIMIT):
         width = high - low
@@ -310,6 +313,7 @@ def locate(
             guess = np.where(np.abs(guess - low) < np.abs(edge), low + edge, guess)
             guess = np.where(np.abs(high - guess) < np.abs(edge), high - edge, guess)
             middle = guess
+        middle = np.where(turned & (high > 4.0 * low), np.sqrt(np.abs(low * high)), middle)
         middle = np.where(wide, middle, high)
         g = value(middle)
         changed = np.sign(g) != sign
