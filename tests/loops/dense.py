@@ -42,9 +42,11 @@ def dense_acceleration(model, q, v, tau, gravity=(0.0, 0.0, -9.81)):
 
 
 def closed(model, q, steps=30):
-    """Bring a position onto its loops by plain Newton steps."""
+    """Bring a position onto its loops by plain Newton steps, to rounding."""
     for _ in range(steps):
         held = dense_constraints(model, q)
+        if np.abs(held.value).max(initial=0.0) < 1e-15:
+            break
         q = model.integrate(q, -np.linalg.pinv(held.J, rcond=1e-8) @ held.value)
     return q
 

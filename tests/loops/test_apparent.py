@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tests.loops.dense import closed, dense_constraints
+
+
+@pytest.fixture(scope="module", autouse=True)
+def interpreted():
+    """Formulas are tested here, not their code."""
+    with interpreting():
+        yield
+
 
 RANDOM = np.random.default_rng(13)
 

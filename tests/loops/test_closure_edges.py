@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tests.loops.mechanisms import link
 
 RANDOM = np.random.default_rng(84)
@@ -77,6 +78,7 @@ def test_non_finite_configurations_are_neither_closed_nor_mobile():
         tb.mobility(rooted, [0.1, 0.2, 0.3, -0.25])
 
 
+@interpreting()
 def test_loops_without_constraints_leave_the_tree_unchanged():
     """A loop closed by a free joint, as cutting elsewhere may make: forces and mobility."""
     tree = _two_hands(trunk=tb.Revolute("waist", (0, 0, 1)))

@@ -4,8 +4,18 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 
 X, Y, Z = np.eye(3)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def interpreted():
+    """Formulas are tested here, not their code."""
+    with interpreting():
+        yield
+
+
 NONE = np.zeros(3)
 
 

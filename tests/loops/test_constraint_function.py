@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tests.loops.dense import dense_acceleration, dense_constraints
 from tests.loops.mechanisms import link
 from tiburon.loops.constraints import constraints, jacobian_pattern
@@ -263,6 +264,7 @@ def test_assembly_brings_a_bead_to_its_wire_with_x_held():
     assert "x can drive it alone" in told.summary
 
 
+@interpreting()
 def test_reactions_are_those_of_the_joint_of_the_same_meaning():
     """Bearings of an arm whose tip a ball holds, and a function that says the same."""
     bodies = [

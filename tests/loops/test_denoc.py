@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tests.loops.dense import allowed, closed
 from tests.loops.parallel_robots import parallel_robot
 from tests.loops.random_mechanisms import _inertia, random_mechanism
@@ -58,17 +59,17 @@ ROBOTS = [
     (0, 2, True, {"carried": "free", "branches": True, "motors": 0}),
     (1, 3, False, {"carried": "free", "branches": True, "motors": 3}),
     (2, 4, True, {"motors": 0}),
-    (3, 5, True, {}),
+    pytest.param(3, 5, True, {}, marks=pytest.mark.slow),
     (4, 6, True, {"carried": "free", "branches": True, "motors": 2}),
     pytest.param(9, 6, False, {"carried": "free", "motors": 0}, marks=pytest.mark.slow),
     pytest.param(11, 3, False, {"branches": True}, marks=pytest.mark.slow),
     (24, 6, False, {"branches": True, "motors": 0}),
-    (30, 2, False, {"branches": True}),
+    pytest.param(30, 2, False, {"branches": True}, marks=pytest.mark.slow),
     # legs of different lengths with screws, planar joints and rotors
     (101, 2, False, {"branches": True, "motors": 2, "varied": True}),
     (103, 3, True, {"carried": "free", "varied": True}),
     (124, 3, False, {"carried": "free", "varied": True}),
-    (129, 4, False, {"motors": 0, "varied": True}),
+    pytest.param(129, 4, False, {"motors": 0, "varied": True}, marks=pytest.mark.slow),
     # motors near a singular configuration: with K^-1 alone accelerations are off by 2e-8
     (202, 2, False, {"carried": "free", "branches": True, "motors": 1}),
 ]
@@ -199,6 +200,7 @@ def test_torques_of_khan(t):
     np.testing.assert_allclose(tau[:3], TORQUES[t], atol=GOLDEN)
 
 
+@interpreting()
 def test_inertia_that_motors_see_in_khans_robot():
     """K-G37: from torques of unit accelerations of the motors at rest, without gravity."""
     model, motion = khan_motion(0.0)
@@ -319,6 +321,7 @@ def test_shares_of_the_platform_change_no_torques(name):
         np.testing.assert_allclose(found.tau, tau, atol=1e-9 * (1.0 + np.abs(tau).max()))
 
 
+@interpreting()
 def test_legs_of_which_all_joints_are_driven_carry_their_shares():
     """K-G34, K-G40: two arms on a bar; each alone holds its own links and its part of the bar."""
     model = tb.load("two_pumas")
@@ -411,6 +414,7 @@ def test_messages_of_the_planar_robot_have_the_sizes_of_the_table():
 
 
 @pytest.mark.parametrize("name", ["four_bar", "stewart"])
+@interpreting()
 def test_messages_of_platforms_on_legs_have_their_general_sizes(name):
     """d(d+1)/2 and d for each motor of a leg; d; d; n(n+1)/2 for n motors and one for each own."""
     d, motors, rounds = forward_messages(tb.load(name))

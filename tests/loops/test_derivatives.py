@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tests.loops.dense import dense_constraints
 from tests.loops.test_inverse import moving
 from tests.loops.test_projection import near_home
@@ -195,6 +196,7 @@ def wet(model):
 
 
 @pytest.mark.parametrize("water", [False, True])
+@interpreting()
 def test_inverse_and_forward_derivatives_are_inverse(water):
     """Whatever step is taken, forces that forward dynamics turns into its change come back."""
     model, q, v = moving("four_bar")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tests.tolerances import assert_close
 from tiburon.reproduce.iftomm_references import rotating_four_bars
 
@@ -77,6 +78,7 @@ def bar_forces(platform, bars):
     return [x * u + side for x, u, side in zip(f, along, across, strict=True)]
 
 
+@interpreting()
 def test_leg_forces_of_stewart_follow_statics_of_bars():
     """Each motor carries its head's force along the leg, and the weight of its own rod."""
     model, q, tau = tilted("stewart", 0.05)
@@ -98,6 +100,7 @@ def test_leg_forces_of_stewart_follow_statics_of_bars():
     assert np.count_nonzero(tau) == 6
 
 
+@interpreting()
 def test_shoulder_torques_of_delta_follow_statics_of_bars():
     """Each arm carries two bars at its elbows, and itself."""
     model, q, tau = tilted("delta", 0.05)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tests.loops.random_mechanisms import random_mechanism
 
 SLOW = pytest.mark.slow
@@ -35,6 +36,7 @@ def close(found, expected, rounding):
 
 
 @pytest.mark.parametrize("name", ROBOTS)
+@interpreting()
 def test_constraints_and_dynamics_are_those_of_a_robot_built_with_the_geometry(name):
     """Also of planar robots that other geometry makes spatial: nothing is left out as zero."""
     rng = np.random.default_rng(0)
@@ -71,6 +73,7 @@ def test_random_mechanisms_of_other_geometry(kind, seed):
 
 
 @pytest.mark.parametrize("method", ["handles", "proximal", "star"])
+@interpreting()
 def test_all_methods_take_geometry(method):
     rng = np.random.default_rng(1)
     model = tb.load("planar_3rrr" if method == "star" else "four_bar")

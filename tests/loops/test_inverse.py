@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tests.loops.test_projection import near_home
 
 RANDOM = np.random.default_rng(12)
@@ -18,6 +19,7 @@ def moving(name):
 
 
 @pytest.mark.parametrize("name", ["four_bar", "planar_3rrr", "stewart"])
+@interpreting()
 def test_forces_of_the_actuators_are_recovered(name):
     """As many actuators as degrees of freedom: their forces are unique."""
     model, q, v = moving(name)
@@ -61,6 +63,7 @@ def test_actuators_that_cannot_drive_it_are_refused():
         tb.loop_inverse_dynamics(model, q, v, vd, actuators=model.actuated_joint_names[:1])
 
 
+@interpreting()
 def test_a_robot_without_actuators_needs_no_forces_and_takes_no_others():
     """A disc rolls by itself."""
     model = tb.load("rolling_disc")
@@ -87,6 +90,7 @@ def test_motions_that_open_loops_are_refused():
 CONDITIONS_RANDOM = np.random.default_rng(28)
 
 
+@interpreting()
 def test_forces_are_recovered_under_all_conditions():
     """Inverse after forward dynamics, with water, a push on a link and an inertia beside it."""
     dry, q, v = moving("four_bar")
@@ -150,6 +154,7 @@ def world_wrench(model, q, frame, wrench):
 
 
 @pytest.mark.parametrize("name", ["four_bar", "planar_3rrr"])
+@interpreting()
 def test_wrenches_of_all_joints_move_every_body(name):
     """Newton and Euler for the whole: what the ground carries is the rate of momentum less weight.
 

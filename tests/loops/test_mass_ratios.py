@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tests.loops.dense import allowed
 from tests.loops.random_stars import random_star
 from tests.loops.test_methods import motion
@@ -87,6 +88,7 @@ def test_errors_follow_the_reported_ratio(grasp, factor):
     assert errors["star"] < 1e-9
 
 
+@interpreting()
 def test_weak_reference_members_take_the_branch_of_singular_arms():
     """Batches mix loads that are light and others; each case has the bits it has alone."""
     rng = np.random.default_rng(5)

@@ -62,7 +62,9 @@ def kicked(model, q):
     return q, allowed(model, q, RANDOM.standard_normal(model.nv)), RANDOM.standard_normal(model.nv)
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize(
+    "number", [0, 1, *(pytest.param(number, marks=pytest.mark.slow) for number in (2, 3))]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_methods_agree_with_dense_algebra_on_random_mechanisms(kind, number):
     model, q = random_mechanism(kind, np.random.default_rng([number, KINDS.index(kind)]))
@@ -348,8 +350,20 @@ CONDITIONS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["planar", "spatial", "redundant", "floating"])
-@pytest.mark.parametrize("condition", CONDITIONS)
+FRAMES = ("planar", "spatial", "redundant", "floating")
+
+PAIRS = [
+    pytest.param(
+        *(kind, condition),
+        # quick: all kinds together with all conditions, and every second pair of the others
+        marks=pytest.mark.slow if condition != "all" and (row + column) % 2 else (),
+    )
+    for row, condition in enumerate(CONDITIONS)
+    for column, kind in enumerate(FRAMES)
+]
+
+
+@pytest.mark.parametrize(("kind", "condition"), PAIRS)
 def test_methods_agree_under_all_conditions(kind, condition):
     bare, q = random_mechanism(kind, np.random.default_rng([3, len(kind)]))
     model = bare
@@ -442,29 +456,35 @@ def pinned_beside(kind, distance, seed):
     return tb.Model("pinned beside", model.bodies, loops=[*model.loops, tie]), q
 
 
-@pytest.mark.parametrize("kind", ["planar", "spatial", "redundant", "floating"])
+@pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize(
-    "distance", [1e-2, *(pytest.param(x, marks=pytest.mark.slow) for x in (1e-4, 1e-5)), 1e-6]
+    ("distance", "seed"),
+    [
+        *((1e-2, 0), (1e-6, 1)),
+        *(
+            pytest.param(*x, marks=pytest.mark.slow)
+            for x in ((1e-2, 1), (1e-4, 0), (1e-4, 1), (1e-5, 0), (1e-5, 1), (1e-6, 0))
+        ),
+    ],
 )
-def test_methods_agree_with_dense_algebra_next_to_singular(kind, distance):
-    for seed in range(2):
-        model, q = pinned_beside(kind, distance, seed)
-        held = dense_constraints(model, q)
-        assert np.abs(held.value).max() < 1e-14
-        v = SINGULAR_RANDOM.standard_normal(model.nv)
-        v = v - np.linalg.pinv(held.J, rcond=1e-10) @ (held.J @ v)
-        tau = SINGULAR_RANDOM.standard_normal(model.nv)
-        expected, forces, ratio, rank = dense(model, q, v, tau)
-        assert 1e-8 < ratio < distance
-        # below a ratio of 1e-6 dense algebra in doubles keeps no more itself
-        kept = max(1e-9, 30.0 * EPSILON / ratio)
-        for method in ("augmented", "handles"):
-            found = motion(model, q, v, tau, method)
-            np.testing.assert_allclose(
-                found.vd, expected, atol=kept * np.abs(expected).max(), err_msg=method
-            )
-            np.testing.assert_allclose(
-                found.multipliers, forces, atol=kept * np.abs(forces).max(), err_msg=method
-            )
-            assert found.rank == rank
-            assert ratio / 3.0 < float(found.ratio) < 3.0 * ratio
+def test_methods_agree_with_dense_algebra_next_to_singular(kind, distance, seed):
+    model, q = pinned_beside(kind, distance, seed)
+    held = dense_constraints(model, q)
+    assert np.abs(held.value).max() < 1e-14
+    v = SINGULAR_RANDOM.standard_normal(model.nv)
+    v = v - np.linalg.pinv(held.J, rcond=1e-10) @ (held.J @ v)
+    tau = SINGULAR_RANDOM.standard_normal(model.nv)
+    expected, forces, ratio, rank = dense(model, q, v, tau)
+    assert 1e-8 < ratio < distance
+    # below a ratio of 1e-6 dense algebra in doubles keeps no more itself
+    kept = max(1e-9, 30.0 * EPSILON / ratio)
+    for method in ("augmented", "handles"):
+        found = motion(model, q, v, tau, method)
+        np.testing.assert_allclose(
+            found.vd, expected, atol=kept * np.abs(expected).max(), err_msg=method
+        )
+        np.testing.assert_allclose(
+            found.multipliers, forces, atol=kept * np.abs(forces).max(), err_msg=method
+        )
+        assert found.rank == rank
+        assert ratio / 3.0 < float(found.ratio) < 3.0 * ratio

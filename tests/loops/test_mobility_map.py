@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tiburon.functions.mobility import singular_values
 
 
@@ -73,6 +74,7 @@ def test_singular_values_near_singular_matrices_keep_their_digits():
 
 
 @pytest.mark.parametrize("name", ["four_bar", "stewart"])
+@interpreting()
 def test_projected_accelerations_keep_loops_closed(name):
     model, q, rng = closed(name, 3)
     v = tb.project_velocity(model, q, rng.standard_normal((len(q), model.nv)))

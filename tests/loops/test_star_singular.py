@@ -94,8 +94,18 @@ def assert_as_dense(model, q, v, tau, tolerance=1e-8):
     return found
 
 
-@pytest.mark.parametrize("kind", ["wrist", "elbow"])
-@pytest.mark.parametrize("singular", [(), (1,), (3,), (0, 2), (0, 1, 3), (0, 1, 2, 3)])
+@pytest.mark.parametrize(
+    ("singular", "kind"),
+    [
+        *(((), "wrist"), ((1,), "wrist"), ((3,), "elbow"), ((0, 2), "wrist"), ((0, 2), "elbow")),
+        *(((0, 1, 3), "elbow"), ((0, 1, 2, 3), "wrist")),
+        *(
+            pytest.param(*x, marks=pytest.mark.slow)
+            for x in (((1,), "elbow"), ((3,), "wrist"), ((0, 1, 3), "wrist"))
+        ),
+        pytest.param((0, 1, 2, 3), "elbow", marks=pytest.mark.slow),
+    ],
+)
 def test_each_number_of_singular_arms_solves_the_whole_system(singular, kind):
     """(4.1), (4.9), (4.16) to (4.18) and (4.20) to (4.23) against (4.3) by least squares."""
     rng = np.random.default_rng([11, len(singular), kind == "wrist"])
@@ -286,7 +296,7 @@ def test_the_branch_makes_no_jump(kind):
     """On both sides of the threshold the same state has the same acceleration to 1e-8."""
     rng = np.random.default_rng(21)
     joint = 4 if kind == "wrist" else 2
-    model, q = arms_on_load(rng, [stretched(kind), BENT, BENT + 0.2])
+    model, q = arms_on_load(rng, [stretched(kind), BENT])
     tree = model.without_loops()
     seen = []
     for offset in (0.3, 0.03, 3e-3, 1e-3, 3e-4, 1e-4, 0.0):
@@ -294,7 +304,7 @@ def test_the_branch_makes_no_jump(kind):
         at[7 + joint] += offset
         loops = [
             closed_at(tree, at, "load", f"arm_{k + 1}_6", tb.Fixed(f"grasp_{k + 1}"))
-            for k in range(3)
+            for k in range(2)
         ]
         moved = tb.Model(tree.name, tree.bodies, loops=loops)
         state = kicked(moved, at, np.random.default_rng(2))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tests.loops.random_mechanisms import KINDS, random_mechanism
 from tests.loops.test_embedding import SIGMA, reference_rates
 from tests.loops.test_stabilization import moving_state
@@ -50,6 +51,7 @@ def with_springs(model, q, v, tau, world=None):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@interpreting()
 def test_springs_by_parts_are_those_of_the_whole(kind):
     """(2.9), (2.10) against (2.7) where loops are open and moving."""
     rng = np.random.default_rng(KINDS.index(kind))

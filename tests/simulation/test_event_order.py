@@ -1,5 +1,7 @@
 """Events at one instant, events that accumulate, events at the start and the end of a run."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -44,8 +46,13 @@ STILL = tb.World(gravity=(0.0, 0.0, 0.0))
 # accumulation
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("e", [0.1, 0.4])
+@pytest.mark.parametrize(
+    ("method", "e"),
+    [
+        *(("rk4", 0.4), ("dopri5", 0.1), ("b2pc5", 0.2)),
+        *(pytest.param(*x, marks=pytest.mark.slow) for x in product(METHODS, (0.1, 0.4, 0.7))),
+    ],
+)
 def test_accumulating_bounces_end_with_their_own_outcome(method, e):
     """From a height h all bounces are over at sqrt(2 h / g) (1 + e) / (1 - e), on the floor."""
     touch = tb.Event("bounce", height, direction=-1, action=bounce_by(e))
@@ -164,13 +171,13 @@ def test_events_between_two_closing_walls_accumulate(method):
 
 def test_cases_of_a_batch_accumulate_each_at_its_own_time():
     """A batch gives every case the outcome and the events it has alone."""
-    starts = np.array([[0.2], [1.0], [60.0]])
-    touch = tb.Event("bounce", height, direction=-1, action=bounce_by(0.2))
+    starts = np.array([[0.1], [0.2], [60.0]])
+    touch = tb.Event("bounce", height, direction=-1, action=bounce_by(0.1))
     for method in ("rk4", "dopri5"):
-        batch = tb.simulate(ball(), 1.5, q=starts, events=[touch], method=method)
+        batch = tb.simulate(ball(), 0.3, q=starts, events=[touch], method=method)
         assert batch.status.tolist() == ["zeno", "zeno", "finished"]
         for case, start in enumerate(starts):
-            alone = tb.simulate(ball(), 1.5, q=start, events=[touch], method=method)
+            alone = tb.simulate(ball(), 0.3, q=start, events=[touch], method=method)
             mine = [event.time for event in batch.events if event.case == case]
             assert mine == [event.time for event in alone.events]
             assert batch.outcomes[case].time == alone.outcome.time
@@ -324,15 +331,12 @@ def test_time_events_on_the_time_grid_are_triggered_once(method, dt):
     count = 100
     times = [round(dt * n, 10) for n in (1, 7, 29, 57, 99, count)]
     events = [tb.TimeEvent(f"at {time}", time) for time in times]
-    run = tb.simulate(
-        slider(), count * dt, v=[1.0], events=events, method=method, dt=dt, record_every=1
-    )
+    keywords = {"v": [1.0], "world": STILL, "method": method, "dt": dt}
+    run = tb.simulate(slider(), count * dt, events=events, record_every=1, **keywords)
     assert [event.name for event in run.events] == [event.name for event in events]
     np.testing.assert_allclose([event.time for event in run.events], times, rtol=1e-14)
     kicks = [tb.TimeEvent(e.name, e.time, action=lambda s: {"v": s.v + 1.0}) for e in events]
-    run = tb.simulate(
-        slider(), count * dt, v=[1.0], world=STILL, events=kicks, method=method, dt=dt
-    )
+    run = tb.simulate(slider(), count * dt, events=kicks, **keywords)
     assert [event.name for event in run.events] == [event.name for event in events]
     assert run.outcome.v[0] == 7.0
 
