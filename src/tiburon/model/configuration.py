@@ -53,9 +53,13 @@ def random_state(
     nq = sum(joint.nq for joint in joints)
     nv = sum(joint.nv for joint in joints)
     count = int(np.prod(shape, dtype=np.int64))
-    q = np.array(
-        [[x for joint in joints for x in joint.random(rng)] for _ in range(count)], dtype=np.float64
-    )
+    reaches = [joint.reach for joint in joints if joint.nq]
+    if all(reaches):
+        # the same numbers as one by one
+        q = rng.uniform(np.negative(reaches), reaches, (count, nq))
+    else:
+        rows = [[x for joint in joints for x in joint.random(rng)] for _ in range(count)]
+        q = np.array(rows, dtype=np.float64)
     q, v = q.reshape(*shape, nq), rng.standard_normal((*shape, nv))
     if limits and any(joint.limits is not None for joint in joints):
         q = within_limits(q, position_limits(joints), rng)

@@ -275,8 +275,9 @@ def locate(
     """Locate sign changes in many steps at once.
 
     The false-position method in the form of Illinois (Dowell and Jarratt 1971), with bisection in
-    every third iteration so that the bracket shrinks. A bracket that begins early in its step, after
-    an action, is halved in the ratio of its ends first: what turned back there soon comes again.
+    every third iteration so that the bracket shrinks. A bracket that begins early in its step,
+    after an action, is halved in the ratio of its ends first: what turned back there soon comes
+    again.
 
     Args:
         value: Returns the values at given times from the start of each step [s], shape (n,).

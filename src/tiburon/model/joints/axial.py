@@ -158,6 +158,7 @@ class AxialJoint(Joint):
 
     nq: ClassVar[int] = 1
     nv: ClassVar[int] = 1
+    reach: ClassVar[float] = math.pi
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -168,6 +169,10 @@ class AxialJoint(Joint):
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
         return (self.kind, *self.axis, self.offset)
+
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
+        """Return a position within `reach` [rad or m]."""
+        return (float(rng.uniform(-self.reach, self.reach)),)
 
     def without_offset(self) -> tuple[Joint, tuple[float, ...]]:
         """Return the joint without its offset, and the offset."""
@@ -235,10 +240,6 @@ class Revolute(AxialJoint):
         leans = (Tilt(normal, self.axis) for normal in normals(self.axis))
         return (*all_axes(Offset), *leans)
 
-    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
-        """Return an angle between -pi and pi."""
-        return (float(rng.uniform(-math.pi, math.pi)),)
-
     def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         (angle,) = q
@@ -262,14 +263,11 @@ class Prismatic(AxialJoint):
     """
 
     kind: ClassVar[str] = "prismatic"
+    reach: ClassVar[float] = 1.0
 
     def loop_constraints(self) -> tuple[Measure, ...]:
         """Return the constraints of equal orientation and origins on the axis."""
         return (*all_axes(Turn), *(Offset(normal) for normal in normals(self.axis)))
-
-    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
-        """Return a displacement between -1 and 1 m."""
-        return (float(rng.uniform(-1.0, 1.0)),)
 
     def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
@@ -334,10 +332,6 @@ class Screw(AxialJoint):
             advance = Advance(self.axis, first, self.pitch, self.lead)
         leans = (Tilt(normal, self.axis) for normal in (first, second))
         return (Offset(first), Offset(second), *leans, advance)
-
-    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
-        """Return an angle between -pi and pi."""
-        return (float(rng.uniform(-math.pi, math.pi)),)
 
     def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""

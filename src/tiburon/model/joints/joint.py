@@ -146,6 +146,9 @@ class Joint(ABC):
     nv: ClassVar[int]
     """Number of velocity variables."""
 
+    reach: ClassVar[float] = 0.0
+    """Bound of random positions that are uniform [m or rad]; 0 where they are not."""
+
     q_parts: ClassVar[tuple[str, ...]] = ()
     """Names of several position variables within the joint."""
 
