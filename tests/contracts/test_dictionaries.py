@@ -13,9 +13,11 @@ from tiburon.errors import ShapeError, TiburonError, UnknownNameError
 STATES = {"q", "v", "vd", "tau", "q0", "q1", "dv"}
 """Arguments that are values of all joints."""
 
+PUBLIC = dict(callables())
+
 CASES = [
     (name, key)
-    for name, function in callables()
+    for name, function in PUBLIC.items()
     for key in inspect.signature(function).parameters
     if key in STATES
 ]
@@ -24,7 +26,7 @@ CASES = [
 @pytest.mark.parametrize("name", sorted({name for name, _ in CASES}))
 def test_states_by_name_are_refused_with_the_way_to_an_array(name):
     """Every public function of a state returns arrays, so it takes arrays."""
-    function = dict(callables())[name]
+    function = PUBLIC[name]
     for key in (key for one, key in CASES if one == name):
         said = []
         for model in (arm(), linkage()):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tiburon.functions.keywords import DELIVERY, DYNAMICS_CALL, MODEL_CALL, WORLD_CALL
 from tiburon.functions.library import GRAVITY, INERTIA, LIBRARY
 
@@ -218,6 +219,7 @@ def test_a_misspelled_keyword_is_refused_by_the_function_that_got_it(name):
 
 
 @pytest.mark.parametrize("name", [x for x in NAMES if LIBRARY[x].keywords >= WORLD_CALL])
+@interpreting()
 def test_a_world_with_a_fluid_is_the_fluid(name):
     """`world=` and `fluid=` give the same bits, and water is never left out."""
     water = STILL if name == "fossen_form" else WATER
@@ -234,6 +236,7 @@ def test_a_world_with_a_fluid_is_the_fluid(name):
 
 
 @pytest.mark.parametrize("name", [x for x in NAMES if GRAVITY in LIBRARY[x].parameters])
+@interpreting()
 def test_gravity_of_the_world_is_used(name):
     """Where gravity is a parameter, another one gives another result."""
     if name in ("fin_force", "linearize", "forward_dynamics_derivatives"):
@@ -261,6 +264,7 @@ def test_a_traced_call_refuses_to_write_into_arrays():
 
 
 @pytest.mark.parametrize("name", NAMES)
+@interpreting()
 def test_functions_of_masses_take_them_by_name(name):
     """Numbers that are those of the robot change nothing but rounding; others do."""
     if "parameters" not in LIBRARY[name].keywords:
@@ -294,6 +298,7 @@ UNCHANGED = {
 
 
 @pytest.mark.parametrize("name", NAMES)
+@interpreting()
 def test_functions_take_geometry_by_name(name):
     """Its own geometry leaves a robot as it is to rounding, other geometry does not."""
     if "parameters" not in LIBRARY[name].keywords or name == "inertia_derivatives":

@@ -75,7 +75,7 @@ def test_accumulating_bounces_end_with_their_own_outcome(method, e):
     np.testing.assert_allclose(speeds[1:5] / speeds[:4], e, rtol=1e-7)
 
 
-@pytest.mark.parametrize(("method", "e"), [("rk4", 0.5), ("dopri5", 0.3), ("rosenbrock", 0.3)])
+@pytest.mark.parametrize(("method", "e"), [("rk4", 0.3), ("dopri5", 0.3), ("rosenbrock", 0.3)])
 def test_the_tip_of_an_arm_never_falls_through_the_floor(method, e):
     """Impacts M dv = J^T p of a moving arm; heights here are differences that round to 1e-16 m."""
     arm = tb.load("double_pendulum")
@@ -189,14 +189,14 @@ def test_short_flights_within_a_step_are_all_found(method):
     touch = tb.Event("bounce", height, direction=-1, action=lambda s: {"v": [0.5 * GRAVITY * 4e-3]})
     start = 0.5 * GRAVITY * 2e-3**2
     run = tb.simulate(
-        ball(), 0.1, q=[start], events=[touch], method=method, dt=0.01, record_dt=0.01
+        ball(), 0.06, q=[start], events=[touch], method=method, dt=0.01, record_dt=0.01
     )
-    times = 2e-3 + 4e-3 * np.arange(25)
+    times = 2e-3 + 4e-3 * np.arange(15)
     assert run.status == "finished"
     # an error of location of 1e-12 s at a time, each on top of those before
     found = [event.time for event in run.events]
     np.testing.assert_allclose(found, times[: len(found)], rtol=0, atol=1e-9)
-    assert len(found) == 25
+    assert len(found) == 15
 
 
 # one instant
@@ -395,7 +395,7 @@ def test_an_event_at_the_end_of_a_run_is_reported(method):
 @pytest.mark.parametrize(
     ("cut", "e"),
     [
-        (0.46, 0.2),
+        (0.46, 0.15),
         *(pytest.param(cut, 0.5, marks=pytest.mark.slow) for cut in (0.05, 0.45, 1.2, 1.35)),
     ],
 )
