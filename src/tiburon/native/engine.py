@@ -216,8 +216,16 @@ LONGEST_SINGLE = 200_000
 """Lines of assembly for one case: loops over contacts gain more there than straight-line code
 takes."""
 
-QUICK_PASSES = ("sroa", "simplify_cfg")
-"""Passes before quick code generation: loop counters move to registers."""
+QUICK_PASSES = ("sroa", "simplify_cfg", "sinking")
+"""Passes before quick code generation: loop counters move to registers, and values are computed in
+the block that uses them, since its register allocator is slow for values of other blocks."""
+
+SUNK_LINES = (20_000, 58_000)
+"""Lines of the longest function that branches from which on quick code generation for one case
+needs the last of these passes, and lines of the module up to which it can afford it: the pass
+compares each load with all stores after it, which takes a fifth to a third of the time and saves
+none in short ones, nor in code for many cases."""
+
 
 FENCED_LOADS = 64
 """Loads of quick code after which a fence follows, which is no instruction: code generation takes
@@ -256,9 +264,14 @@ def compile_module(assembly: str, *, optimize: bool = True, quick: bool = False)
             raise CompileError(f"LLVM refused the generated code: {error}") from error
         if optimize:
             # in code for one case loops vectorize, and values leave them
-            most = LONG_MODULE if "@many(" in assembly else LONGEST_SINGLE
-            long = assembly.count("\n") > most
-            _improve(module, machine, QUICK_PASSES if quick else SHORT_PASSES if long else ())
+            many, lines = "@many(" in assembly, assembly.count("\n")
+            most = LONG_MODULE if many else LONGEST_SINGLE
+            passes: Sequence[str] = SHORT_PASSES if lines > most else ()
+            if quick:
+                sunk = not many and lines <= SUNK_LINES[1]
+                sunk = sunk and _longest_branching(assembly) >= SUNK_LINES[0]
+                passes = QUICK_PASSES if sunk else QUICK_PASSES[:-1]
+            _improve(module, machine, passes)
         return bytes(machine.emit_object(module))
 
 
@@ -272,6 +285,12 @@ def _fenced(assembly: str) -> str:
         fence = "" if count else '  fence syncscope("singlethread") seq_cst\n'
         found.append(f"{line}{end}{fence}{others}")
     return " = load ".join(found)
+
+
+def _longest_branching(assembly: str) -> int:
+    """Return the lines of the longest function with several blocks."""
+    functions = assembly.split("\ndefine ")[1:]
+    return max((text.count("\n") for text in functions if "\n  br " in text), default=0)
 
 
 def _improve(module: Any, machine: Any, names: Sequence[str] = ()) -> None:
