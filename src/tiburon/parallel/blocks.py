@@ -19,7 +19,6 @@ of vectors: results have the same bits for every partition, wherever its tasks r
 """
 
 import hashlib
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -42,7 +41,7 @@ from tiburon.loops.star_dynamics import (
 from tiburon.model import Model, World
 from tiburon.model.model import per_model
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.parallel.exchange import ThreadExchange, thread_group
+from tiburon.parallel.exchange import ThreadExchange, in_threads, thread_group
 from tiburon.parallel.mpi_ranks import MPIExchange
 from tiburon.parallel.session import Endpoint
 from tiburon.simulation.integrators.dopri5 import DOPRI5
@@ -194,34 +193,13 @@ class BlockTasks:
         space = [thread_group(self.chains, exchange.patience) for _ in range(self.points)]
         time = [thread_group(self.points, exchange.patience) for _ in range(self.chains)]
         tasks = [_Task(given, (i, k), space[k][i], time[i][k]) for i, k in places]
-        return _in_threads(tasks, [*space, *time])
 
-
-def _in_threads(tasks: "Sequence[_Task]", groups: Sequence[Sequence[Any]]) -> BlockRun:
-    """Carry out tasks in threads that meet in groups; return what all of them found."""
-    found: list[Any] = [None] * len(tasks)
-
-    def work(number: int) -> None:
-        try:
-            found[number] = tasks[number].run()
-        except BaseException as error:
-            found[number] = error
-            # nobody waits for this task any more
-            for group in groups:
+        def abort(_: int) -> None:
+            # nobody waits for a task that failed
+            for group in (*space, *time):
                 group[0].abort()
 
-    others = [threading.Thread(target=work, args=(n,)) for n in range(1, len(tasks))]
-    for other in others:
-        other.start()
-    work(0)
-    for other in others:
-        other.join()
-    errors = [one for one in found if isinstance(one, BaseException)]
-    own = [error for error in errors if not isinstance(error, PartnerError)]
-    if errors:
-        raise (own or errors)[0]
-    first: BlockRun = found[0]
-    return first
+        return in_threads(count, lambda number: tasks[number].run(), abort)
 
 
 class _Kernels:

@@ -10,7 +10,7 @@ number of processes.
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from tiburon.errors import DomainError, PartnerError, shown
 from tiburon.operating_system import cpu_count
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.partitioned import CURRENT_SESSION
+
+T = TypeVar("T")
 
 
 def checked_patience(given: float) -> float:
@@ -150,28 +152,52 @@ class ThreadExchange:
         """Carry out a run in all threads; return that of the first."""
         size = self.threads or min(parts, cpu_count())
         group = thread_group(size, self.patience)
-        found: list[Trajectory | BaseException | None] = [None] * size
+        return in_threads(
+            size,
+            lambda rank: carried_out(session(group[rank]), call),
+            lambda rank: group[rank].abort(),
+            self.patience,
+        )
 
-        def work(rank: int) -> None:
-            try:
-                found[rank] = carried_out(session(group[rank]), call)
-            except BaseException as error:
-                found[rank] = error
-                group[rank].abort()
 
-        others = [
-            threading.Thread(target=copy_context().run, args=(work, rank), daemon=True)
-            for rank in range(1, size)
-        ]
-        for other in others:
-            other.start()
-        work(0)
-        for other in others:
-            other.join(self.patience)
-        errors = [one for one in found if isinstance(one, BaseException)]
-        own = [error for error in errors if not isinstance(error, PartnerError)]
-        if errors:
-            raise (own or errors)[0]
-        first = found[0]
-        assert isinstance(first, Trajectory)
-        return first
+def in_threads(
+    count: int,
+    work: Callable[[int], T],
+    abort: Callable[[int], None],
+    patience: float | None = None,
+) -> T:
+    """Do the parts of some work in threads, the first of them in this one; return what it found.
+
+    Args:
+        count: Number of parts.
+        work: Does the part of a number.
+        abort: Called with the number of a part that failed, so that nobody waits for it.
+        patience: How long to wait for each other thread at the end [s]; for ever by default.
+
+    Raises:
+        BaseException: What a part raised; that of a lost partner only where there is no other.
+    """
+    found: list[Any] = [None] * count
+
+    def attempt(number: int) -> None:
+        try:
+            found[number] = work(number)
+        except BaseException as error:
+            found[number] = error
+            abort(number)
+
+    others = [
+        threading.Thread(target=copy_context().run, args=(attempt, number), daemon=True)
+        for number in range(1, count)
+    ]
+    for other in others:
+        other.start()
+    attempt(0)
+    for other in others:
+        other.join(patience)
+    errors = [one for one in found if isinstance(one, BaseException)]
+    own = [error for error in errors if not isinstance(error, PartnerError)]
+    if errors:
+        raise (own or errors)[0]
+    first: T = found[0]
+    return first

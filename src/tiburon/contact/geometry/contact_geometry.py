@@ -16,9 +16,10 @@ the normal; a flat second body has D = T = 0, a flat first one D = 0, T = P. Bot
 for edges and corners, and exchange of the bodies replaces T by P - T.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
-from tiburon.contact.geometry.vectors import add_matrices, outer, scale_matrix, unit
+from tiburon.contact.geometry.vectors import add_matrices, outer, scale_matrix, select, unit
 from tiburon.spatial.vec3 import (
     IDENTITY3,
     ZERO3,
@@ -168,3 +169,35 @@ def rounded_contact(
         scale_matrix(bound, inverse),
         add_matrices(scale_matrix(bound, share), first_free),
     )
+
+
+T = TypeVar("T")
+
+
+def inserted(best: Sequence[T], found: T, distance: Callable[[T], Scalar]) -> tuple[T, ...]:
+    """Return the nearest of some places with one more, in order of their distance."""
+    kept = []
+    for one in best:
+        nearer = distance(found) < distance(one)
+        kept.append(select(nearer, found, one))
+        found = select(nearer, one, found)
+    return tuple(kept)
+
+
+def in_order(
+    places: Sequence[T], gap: Callable[[T], Scalar], coordinate: Callable[[T], Scalar]
+) -> list[T]:
+    """Return places in the order of a coordinate, those that do not exist last.
+
+    Gaps of contacts that rest differ by rounding: an order by gap would exchange them from step to
+    step, and with them what each carries on.
+    """
+    found = list(places)
+    for end in range(len(found) - 1, 0, -1):
+        for k in range(end):
+            one, other = found[k], found[k + 1]
+            exists = gap(other) < NO_CONTACT
+            later = (gap(one) >= NO_CONTACT) | (coordinate(one) > coordinate(other))
+            found[k] = select(exists & later, other, one)
+            found[k + 1] = select(exists & later, one, other)
+    return found

@@ -23,6 +23,8 @@ from tiburon.contact.geometry.contact_geometry import (
     NO_CONTACT,
     ContactGeometry,
     Placed,
+    in_order,
+    inserted,
     tangent_projector,
 )
 from tiburon.contact.geometry.vectors import (
@@ -233,7 +235,7 @@ def terrain_contacts(
         x, y = row * dx - local[0], column * dy - local[1]
         lowered = [[z - local[2] for z in line] for line in heights]
         for found in _minima(x, y, lowered, dx, dy, above, tolerance, below.outward):
-            best = _inserted(best, passed(found) if arms else found)
+            best = inserted(best, passed(found) if arms else found, lambda one: abs(one.distance))
         return best
 
     none = _Minimum(NO_CONTACT, below.outward, ZERO3, 0.0)
@@ -251,24 +253,8 @@ def terrain_contacts(
                 (nearer.distance >= NO_CONTACT) | (dot(nearer.outward, one.outward) < SAME_NORMAL)
             )
         kept.append(one._replace(distance=where(counts, one.distance, NO_CONTACT)))
-    return tuple(_contact(one, center, radius, field) for one in _ordered(kept))
-
-
-def _ordered(minima: list[_Minimum]) -> list[_Minimum]:
-    """Return minima in an order of their normals, those that do not exist last.
-
-    Distances of contacts that rest differ by rounding: an order by distance would exchange them
-    from step to step, and with them what each carries on.
-    """
-    found = list(minima)
-    for end in range(len(found) - 1, 0, -1):
-        for k in range(end):
-            one, other = found[k], found[k + 1]
-            exists = other.distance < NO_CONTACT
-            later = (one.distance >= NO_CONTACT) | (_heading(one) > _heading(other))
-            found[k] = select(exists & later, other, one)
-            found[k + 1] = select(exists & later, one, other)
-    return found
+    ordered = in_order(kept, lambda one: one.distance, _heading)
+    return tuple(_contact(one, center, radius, field) for one in ordered)
 
 
 def _heading(minimum: _Minimum) -> Scalar:
@@ -362,16 +348,6 @@ def _rounded(offset: Vec3, edge: Vec3, valid: Scalar, above: Scalar, fallback: V
     """Return the minimum at a point of an edge or at a vertex."""
     direction, distance = unit(scale(offset, -above), fallback)
     return _Minimum(where(valid, above * distance, NO_CONTACT), direction, edge, 1.0)
-
-
-def _inserted(best: tuple[_Minimum, ...], found: _Minimum) -> tuple[_Minimum, ...]:
-    """Return the nearest minima with one more, in order of their distance."""
-    kept = []
-    for one in best:
-        nearer = abs(found.distance) < abs(one.distance)
-        kept.append(select(nearer, found, one))
-        found = select(nearer, one, found)
-    return tuple(kept)
 
 
 def _contact(minimum: _Minimum, center: Vec3, radius: Scalar, field: Placed) -> ContactGeometry:

@@ -6,10 +6,17 @@ the foot of the perpendicular from the center. Symbols: z = h(x, y), e1 = (1, 0,
 e2 = (0, 1, hy) tangents, I and II the fundamental forms.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry, Placed, axis
+from tiburon.contact.geometry.contact_geometry import (
+    NO_CONTACT,
+    ContactGeometry,
+    Placed,
+    axis,
+    in_order,
+    inserted,
+)
 from tiburon.contact.geometry.vectors import (
     maximum,
     minimum,
@@ -261,7 +268,7 @@ def smooth_support_contacts(
     best = _searched(refined, (lowest[0], lowest[1]), middle, radius, field, reach, count)
     geometry = function(_support_geometry)
     contacts = []
-    for one in _ordered(list(best)):
+    for one in _ordered(best):
         gap, s, w, R = gap_at(one.x, one.y)
         exists = one.gap < NO_CONTACT
         contact = geometry(one.x, one.y, gap, s, w, R, field)
@@ -445,7 +452,7 @@ def hill_contacts(
 
     best = _searched(refined, (middle[0], middle[1]), middle, radius, field, reach, count)
     contacts = []
-    for one in _ordered(list(best)):
+    for one in _ordered(best):
         s, there, _, bent = at(one.x, one.y)
         contact = _hill_geometry(one.x, one.y, s, there, bent, field)
         contacts.append(contact._replace(gap=where(one.gap < NO_CONTACT, there.gap, NO_CONTACT)))
@@ -488,26 +495,12 @@ def _inserted(
         same = (one.gap < NO_CONTACT) & (u * u + v * v < SAME_PLACE_DISTANCE * SAME_PLACE_DISTANCE)
         new = new & ~same
     found = found._replace(gap=where(new, found.gap, NO_CONTACT))
-    kept = []
-    for one in best:
-        nearer = found.gap < one.gap
-        kept.append(select(nearer, found, one))
-        found = select(nearer, one, found)
-    return tuple(kept)
+    return inserted(best, found, lambda one: one.gap)
 
 
-def _ordered(places: list[_Found]) -> list[_Found]:
+def _ordered(places: Sequence[_Found]) -> list[_Found]:
     """Return places in an order that lasts while gaps change, those that do not exist last."""
-    found = list(places)
-    for end in range(len(found) - 1, 0, -1):
-        for k in range(end):
-            one, other = found[k], found[k + 1]
-            exists = other.gap < NO_CONTACT
-            ahead = 0.8 * one.x + 0.6 * one.y > 0.8 * other.x + 0.6 * other.y
-            later = (one.gap >= NO_CONTACT) | ahead
-            found[k] = select(exists & later, other, one)
-            found[k + 1] = select(exists & later, one, other)
-    return found
+    return in_order(places, lambda one: one.gap, lambda one: 0.8 * one.x + 0.6 * one.y)
 
 
 def _support_geometry(

@@ -16,6 +16,8 @@ from tiburon.contact.geometry.contact_geometry import (
     ContactGeometry,
     Placed,
     exchanged,
+    in_order,
+    inserted,
 )
 from tiburon.contact.geometry.vectors import (
     clamp,
@@ -141,7 +143,7 @@ def ridge_contacts(
             return matrix_vector(field.rotation, arm)
 
         around = [to(*k) for k in ((1, 0), (1, 1), (0, 1), (-1, 0), (-1, -1), (0, -1))]
-        best = _inserted(best, _seen(_on_vertex(at_vertex(vertex), around), center))
+        best = inserted(best, _seen(_on_vertex(at_vertex(vertex), around), center), _gap)
         # edges to (1, 0), (1, 1) and (0, 1), with the opposite corners of both triangles
         for k, others in ((0, (1, 5)), (1, (0, 2)), (2, (1, 3))):
             edge = around[k]
@@ -151,13 +153,13 @@ def ridge_contacts(
             beside = [subtract(arm, scale(e, dot(e, arm))) for arm in opposite]
             for contact in touches(vertex, edge, e, beside, opposite):
                 s = dot(subtract(contact.point, vertex), edge) / dot(edge, edge)
-                best = _inserted(best, _seen(_on_edge(contact, e, s, beside), center))
+                best = inserted(best, _seen(_on_edge(contact, e, s, beside), center), _gap)
         return best
 
     none = _Touch(NO_CONTACT, center, up, ZERO33, ZERO33)
     best = fixed_loop(side * side, visit, (none,) * count)
     along = matrix_vector(field.rotation, (0.8, 0.6, 0.0))
-    return tuple(exchanged(ContactGeometry(*one)) for one in _ordered(list(best), along))
+    return tuple(exchanged(ContactGeometry(*one)) for one in _ordered(best, along))
 
 
 def face_contacts(
@@ -213,7 +215,8 @@ def face_contacts(
                     # on an edge of coplanar triangles, both
                     apart = subtract(one.point, middle)
                     inside = inside & (dot(apart, apart) > MARGIN * MARGIN * dx * dx)
-                best = _inserted(best, found._replace(gap=where(above & inside, gap, NO_CONTACT)))
+                found = found._replace(gap=where(above & inside, gap, NO_CONTACT))
+                best = inserted(best, found, _gap)
         return best
 
     down = matrix_vector(field.rotation, (0.0, 0.0, -1.0))
@@ -227,7 +230,7 @@ def face_contacts(
         first = select((under.gap <= 0.0) & (gap < first.gap), deep, first)
     best = fixed_loop(side * side, visit, (first, *(none,) * (count - 1)))
     along = matrix_vector(field.rotation, (0.8, 0.6, 0.0))
-    return tuple(ContactGeometry(*one) for one in _ordered(list(best), along))
+    return tuple(ContactGeometry(*one) for one in _ordered(best, along))
 
 
 def falls_off(normal: Vec3, arms: list[Vec3]) -> tuple[Scalar, Scalar]:
@@ -281,16 +284,6 @@ def segment(vertex: Vec3, edge: Vec3) -> Placed:
     return Placed(rotation, add(vertex, scale(edge, 0.5)), (0.0, length))
 
 
-def _inserted(best: tuple[_Touch, ...], found: _Touch) -> tuple[_Touch, ...]:
-    """Return the touches of smallest gap with one more."""
-    kept = []
-    for one in best:
-        nearer = found.gap < one.gap
-        kept.append(select(nearer, found, one))
-        found = select(nearer, one, found)
-    return tuple(kept)
-
-
 def nearest_contacts(
     contacts: Sequence[ContactGeometry], count: int, field: Placed
 ) -> tuple[ContactGeometry, ...]:
@@ -302,19 +295,15 @@ def nearest_contacts(
     """
     best = (_Touch(*contacts[0])._replace(gap=NO_CONTACT),) * count
     for contact in contacts:
-        best = _inserted(best, _Touch(*contact))
+        best = inserted(best, _Touch(*contact), _gap)
     along = matrix_vector(field.rotation, (0.8, 0.6, 0.0))
-    return tuple(ContactGeometry(*one) for one in _ordered(list(best), along))
+    return tuple(ContactGeometry(*one) for one in _ordered(best, along))
 
 
-def _ordered(touches: list[_Touch], along: Vec3) -> list[_Touch]:
+def _gap(touch: _Touch) -> Scalar:
+    return touch.gap
+
+
+def _ordered(touches: Sequence[_Touch], along: Vec3) -> list[_Touch]:
     """Return touches in an order of their places, which lasts while gaps change."""
-    found = list(touches)
-    for end in range(len(found) - 1, 0, -1):
-        for k in range(end):
-            one, other = found[k], found[k + 1]
-            exists = other.gap < NO_CONTACT
-            later = (one.gap >= NO_CONTACT) | (dot(along, one.point) > dot(along, other.point))
-            found[k] = select(exists & later, other, one)
-            found[k + 1] = select(exists & later, one, other)
-    return found
+    return in_order(touches, _gap, lambda touch: dot(along, touch.point))
