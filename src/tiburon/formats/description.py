@@ -58,59 +58,29 @@ def describe(model: Model) -> dict[str, Any]:
         "extent": _extent(model),
         "bodies": [_body(body) for body in model.bodies],
         "joints": [_joint(model, joint) for joint in model.joints],
-        "frames": [{"name": frame.name, "body": frame.body} for frame in model.frames],
+        "frames": [_some(frame, "name", "body") for frame in model.frames],
         "loops": [_loop(loop) for loop in model.loops],
         "mobility": _mobility(model),
-        "actuators": [
-            {
-                "name": actuator.name,
-                "joint": actuator.joint,
-                "ratio": actuator.ratio,
-                "force_limits": [_finite(limit) for limit in actuator.force_limits],
-            }
-            for actuator in model.actuators
-        ],
+        "actuators": [_some(a, "name", "joint", "ratio", "force_limits") for a in model.actuators],
         "thrusters": [
-            {
-                "name": thruster.name,
-                "body": thruster.body,
-                "position": list(thruster.position),
-                "direction": list(thruster.direction),
-                "thrust_limits": [_finite(limit) for limit in thruster.thrust_limits],
-            }
-            for thruster in model.thrusters
+            _some(t, "name", "body", "position", "direction", "thrust_limits")
+            for t in model.thrusters
         ],
         "springs": [
-            {
-                "name": spring.name,
-                "ends": [spring.first, spring.second],
-                "stiffness": spring.stiffness,
-                "damping": spring.damping,
-                "rest_length": spring.rest_length,
-            }
-            for spring in model.springs
+            {"name": s.name, "ends": [s.first, s.second]}
+            | _some(s, "stiffness", "damping", "rest_length")
+            for s in model.springs
         ],
         "cylinders": [
-            {
-                "name": cylinder.name,
-                "ends": None if cylinder.joint else [cylinder.first, cylinder.second],
-                "joint": cylinder.joint,
-                "stroke": cylinder.stroke,
-            }
-            for cylinder in model.cylinders
+            {"name": c.name, "ends": None if c.joint else [c.first, c.second]}
+            | _some(c, "joint", "stroke")
+            for c in model.cylinders
         ],
         "cables": [
-            {
-                "name": cable.name,
-                "ends": [cable.first, cable.second],
-                "tension_limits": [_finite(limit) for limit in cable.tension_limits],
-            }
-            for cable in model.cables
+            {"name": c.name, "ends": [c.first, c.second]} | _some(c, "tension_limits")
+            for c in model.cables
         ],
-        "contacts": [
-            {"name": contact.name, "body": contact.body, "position": list(contact.position)}
-            for contact in model.contacts
-        ],
+        "contacts": [_some(c, "name", "body", "position") for c in model.contacts],
         "contact_pairs": [
             {"bodies": [pair.first, pair.second], "touches": pair.touches}
             for pair in model.contact_pairs
@@ -118,6 +88,11 @@ def describe(model: Model) -> dict[str, Any]:
         "poses": {name: list(q) for name, q in model.poses.items()},
         "warnings": [str(doubt) for doubt in model_warnings(model)],
     }
+
+
+def _some(part: object, *names: str) -> dict[str, Any]:
+    """Return some attributes of a part; infinite values are None."""
+    return {name: _finite(getattr(part, name)) for name in names}
 
 
 def _body(body: Body) -> dict[str, Any]:
@@ -149,10 +124,7 @@ def _joint(model: Model, joint: Joint) -> dict[str, Any]:
     if joint.follows is not None:
         described["leader"] = joint.follows
     if joint.limits is not None:
-        limits = joint.limits
-        described["limits"] = {
-            name: _finite(getattr(limits, name)) for name in ("lower", "upper", "velocity", "force")
-        }
+        described["limits"] = _some(joint.limits, "lower", "upper", "velocity", "force")
     if joint.armature:
         described["armature"] = joint.armature
     return described
@@ -160,12 +132,7 @@ def _joint(model: Model, joint: Joint) -> dict[str, Any]:
 
 def _loop(loop: Closure) -> dict[str, Any]:
     if isinstance(loop, LoopClosure):
-        return {
-            "name": loop.name,
-            "kind": loop.joint.kind,
-            "first": loop.first,
-            "second": loop.second,
-        }
+        return {"name": loop.name, "kind": loop.joint.kind} | _some(loop, "first", "second")
     if isinstance(loop, JointCoupling):
         return {"name": loop.name, "kind": "coupling", "first": loop.leader, "second": loop.joint}
     seen = [*places_of(loop), *joints_of(loop), None]
@@ -181,11 +148,11 @@ def _mobility(model: Model) -> dict[str, Any] | None:
     return describe_mobility(model)
 
 
-def _finite(value: float | tuple[float, ...]) -> float | list[float | None] | None:
-    """Replace infinite values by None, for JSON."""
+def _finite(value: Any) -> Any:
+    """Replace infinite values by None, and tuples by lists, for JSON."""
     if isinstance(value, tuple):
-        return [x if math.isfinite(x) else None for x in value]
-    return value if math.isfinite(value) else None
+        return [_finite(x) for x in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _extent(model: Model) -> dict[str, list[float]]:

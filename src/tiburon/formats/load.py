@@ -221,6 +221,6 @@ def load_world(
         )
     module, function = WORLD_READERS[word]
     world: World = getattr(importlib.import_module(module), function)(
-        path, package_paths=[Path(folder) for folder in package_paths]
+        path, package_paths=_folders(package_paths)
     )
     return world
