@@ -21,7 +21,6 @@ from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
 from tiburon.errors import ModelError, OptionError, RunFileError
-from tiburon.interfaces import fmu_code
 from tiburon.interfaces.c_library import TARGETS, compile_c, native_target
 from tiburon.interfaces.extras import needed
 from tiburon.interfaces.fmu_parameters import NamedScalar, named_scalars, tables_program
@@ -41,6 +40,9 @@ from tiburon.version import installed_version
 from tiburon.written_file import replacing
 
 EXTRA = "fmu"
+
+SOURCES = Path(__file__).parent / "unit"
+"""Folder of the C code of units."""
 
 VERSIONS = ("2.0", "3.0")
 """Versions of FMI."""
@@ -368,9 +370,9 @@ class _Unit:
             )
         derived = "tb_rates" in self._programs
         replaced = {
-            "@TABLES_CODE@": fmu_code.TABLES[named],
-            "@RATES_CODE@": fmu_code.RATES[derived],
-            "@DERIVATIVES_CODE@": fmu_code.DERIVATIVES[self.has_derivatives],
+            "@HAS_TABLES@": str(int(named)),
+            "@HAS_RATES@": str(int(derived)),
+            "@HAS_DERIVATIVES@": str(int(self.has_derivatives)),
             "@TABLES_CHANGE@": change,
             "@COMMANDS@": str(self._commands),
             "@STATES@": str(self._states),
@@ -393,7 +395,8 @@ class _Unit:
             "@CHANGE_IN@": self._given("tb_change") if self.has_derivatives else "",
             "@CHANGE_OUT@": self._made("tb_rates", True) if self.has_derivatives else "",
         }
-        text = fmu_code.COMMON + (fmu_code.FMI2 if version == "2.0" else fmu_code.FMI3)
+        files = ("common.c", "fmi2.c" if version == "2.0" else "fmi3.c")
+        text = "".join((SOURCES / file).read_text("utf-8") for file in files)
         for mark, value in replaced.items():
             text = text.replace(mark, value)
         whole = f"{source}\n{short}{text}"
