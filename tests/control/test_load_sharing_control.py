@@ -217,7 +217,9 @@ def test_measured_contacts_carry_load_from_their_first_force_on(dog, plan):
     "objective",
     [
         tb.EqualShare(),
-        tb.StrainEnergy({"hind_left_foot": (1e-5, 1e-5, 4e-5)}),
+        pytest.param(
+            tb.StrainEnergy({"hind_left_foot": (1e-5, 1e-5, 4e-5)}), marks=pytest.mark.slow
+        ),
     ],
     ids=lambda objective: type(objective).__name__,
 )
