@@ -194,11 +194,17 @@ class RecordedSystem:
 
     def output(self, states: States, name: str) -> Array:
         """Return a quantity that an element reports, one of `output_names`, shape (n,)."""
+        system = self._known()
 
-        def value(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
-            return [0.0 * q[0] + _driving(system, q, w, u, time, p).outputs[name]]
+        def values(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
+            found = _driving(system, q, w, u, time, p).outputs
+            return [0.0 * q[0] + found[each] for each in system.output_names]
 
-        return np.asarray(self._evaluate(states, value, "recorded_output"))[:, 0]
+        # one kernel for all names
+        if "outputs" not in system.kept:
+            system.kept["outputs"] = self._kernel(values, "recorded_outputs")
+        found = np.asarray(self._call(system.kept["outputs"], states))
+        return found[:, system.output_names.index(name)]
 
     def _known(self) -> System:
         if self.system is None:
@@ -211,6 +217,10 @@ class RecordedSystem:
 
     def _evaluate(self, states: States, function: Evaluated, name: str) -> Any:
         """Evaluate a function of the system in all states, by a kernel of the given name."""
+        return self._call(self._kernel(function, name), states)
+
+    def _kernel(self, function: Evaluated, name: str) -> Any:
+        """Return a kernel of a function of the system."""
         from tiburon.native.kernel import ProgramSource, make_kernel
 
         system = self._known()
@@ -228,7 +238,11 @@ class RecordedSystem:
             Input("when", ()),
         ]
         program = system.trace(traced, inputs, name)
-        kernel: Any = make_kernel(ProgramSource(program), system.parameters(), part="many")
+        return make_kernel(ProgramSource(program), system.parameters(), part="many")
+
+    def _call(self, kernel: Any, states: States) -> Any:
+        """Evaluate such a kernel in all states."""
+        system = self._known()
         # the states of a controller follow those of the elements and are not among them
         w = np.concatenate([states.v, states.x[:, : system.nx]], axis=-1)
         elements = system.drive_size - states.u.shape[-1]
