@@ -211,6 +211,7 @@ class Candidate:
 
         Args:
             places: Rotation and position of both shapes in the world.
+            p: Run-time parameters, as `parameters` lists them.
             handle: Handles of the tables of all candidates: heights of the ground, vertices.
         """
         sizes = self._sizes(p)
@@ -420,6 +421,7 @@ def candidates_of(
     """Return the shapes of a robot and its world that may touch.
 
     Args:
+        model: The robot.
         world: Its surroundings, with or without ground.
         pairs: Names of two bodies each whose collision shapes meet, instead of those found;
             "world" stands for the ground.

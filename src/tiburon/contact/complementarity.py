@@ -114,6 +114,10 @@ def free_acceleration(
     """Compute joint accelerations without contact, with loops closed.
 
     Args:
+        setting: The robot and its surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
         switches: Which loops are closed; all by default.
     """
     if setting.model.loops:
@@ -135,7 +139,12 @@ def contact_accelerations(
     """Compute the acceleration problem of all contact points, touching or not (9.43-9.53).
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration without contact, with loops closed [m/s^2 or rad/s^2], nv scalars.
+        candidates: The shapes that may touch.
+        p: Their run-time parameters.
         loops: Jacobian of the loop constraints.
         cut: Length, relative to the longest, below which a loop constraint is redundant.
     """

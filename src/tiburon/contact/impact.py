@@ -119,7 +119,9 @@ def collide(
         setting: The robot.
         q: Position [m or rad], nq scalars.
         v: Joint velocity before [m/s or rad/s], nv scalars.
+        candidates: The shapes that may touch.
         restitution: Coefficient of each contact point; that of its material where negative.
+        p: Run-time parameters of the candidates.
         touching: Gap up to which they touch [m].
         order: "simultaneous" or "sequential".
     """

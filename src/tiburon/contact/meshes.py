@@ -356,6 +356,7 @@ def fill_located(
     """Write where meshes touch into the numbers of candidates.
 
     Args:
+        candidates: The shapes that may touch.
         numbers: Their run-time parameters in one case, as `numbers_of` lists them; changed here.
         places: Rotation and position of bodies and frames by name.
     """

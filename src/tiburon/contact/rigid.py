@@ -310,6 +310,7 @@ def compliance_of(
     """Return the compliance of a robot at its contact points.
 
     Args:
+        plan: Layout of the model.
         q: Position [m or rad], nq scalars.
         points: The contact points there.
         loops: Jacobian of the loop constraints; motion that violates them is left out.
@@ -655,6 +656,7 @@ def _posed(
         ahead: Gap, point and axes at q_v.
         state: What it carries from the step before.
         friction: Static and kinetic coefficients.
+        h: Length of the step [s].
         *moving: Its velocity at v_free and the normal one at v; or the origin of its carrier, and
             velocities of the carrier at v_free and v.
     """
@@ -731,6 +733,7 @@ def rigid_step(
         states: What each point carries from the step before.
         v: Joint velocity at the start [m/s or rad/s], nv scalars.
         v_free: Joint velocity at the end without contact [m/s or rad/s], nv scalars.
+        h: Length of the step [s].
         tolerance: Residual of the impulses at which to end, relative to the largest impulse.
         convex: Whether points obey the convex law instead of Coulomb's.
     """
@@ -847,6 +850,7 @@ def closing_of(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Sca
         ahead: At its end, if v stayed the same [m].
         steady: Normal velocity there, if v stayed the same [m/s].
         after: Normal velocity there without contact [m/s].
+        h: Length of the step [s].
     """
     before = 2.0 * (ahead - gap) / h - steady
     rate = (after - before) / h

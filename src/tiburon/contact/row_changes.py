@@ -116,6 +116,9 @@ def row_changes(
     """Differentiate J x and J^T f by configuration, at constant x and at constant p.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        candidates: The shapes that may touch.
         p: Run-time parameters of all candidates in order, then the handle of their table.
         velocities: Joint velocities x, nv scalars each.
         impulses: Impulses of all points along their axes, 3 scalars per point each.

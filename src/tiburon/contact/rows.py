@@ -225,7 +225,9 @@ def contact_geometry(
     """Return the geometry of all contact points of all candidates, and the places of bodies.
 
     Args:
+        plan: Layout of the model.
         q: Position [m or rad], nq scalars.
+        candidates: The shapes that may touch.
         p: Run-time parameters of all candidates in order, then the handle of their table.
     """
     handle = p[parameter_count(candidates) :]
@@ -338,7 +340,10 @@ def relative_velocities(
     hundreds of points stays short.
 
     Args:
+        plan: Layout of the model.
         q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        candidates: The shapes that may touch.
         points: All contact points [m], world axes, in the order of `contact_geometry`.
         places: Places of the bodies.
     """
@@ -380,6 +385,9 @@ def swept_rows(
         plans: Layout of the model at the start and at the end, which differ in prescribed motion.
         start: Position at the start [m or rad], nq scalars.
         end: Position at the end, with constant velocity, nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        h: Length of the step [s].
+        candidates: The shapes that may touch.
         p: Run-time parameters; see `contact_geometry`.
     """
     plan = plans[1]

@@ -102,7 +102,9 @@ def least_shift(
 
     Args:
         A1: Equations A1 x = b1 + effects p.
+        b1: Their right-hand sides.
         A2: Limits A2 x >= b2 + limit_effects p.
+        b2: Their right-hand sides.
         effects: Change of the right-hand sides per parameter, shape (equations, parameters).
         length: Size of parameters that is comparable to the forces of the problem.
         limit_effects: Change of the limits per parameter; none by default.

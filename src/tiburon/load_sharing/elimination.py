@@ -54,6 +54,7 @@ def null_basis(A1: Array, b1: Array) -> tuple[Array, Array]:
 
     Args:
         A1: Equations, shape (m, n); they may depend on each other.
+        b1: Their right-hand sides, shape (m,).
 
     Raises:
         DomainError: If the equations contradict each other.

@@ -97,7 +97,9 @@ def solve_by_inversion(W: Array, c: Array, A1: Array, b1: Array) -> EqualitySolu
 
     Args:
         W: Symmetric positive definite, shape (n, n).
+        c: Linear term, shape (n,).
         A1: Independent equations, shape (m, n).
+        b1: Their right-hand sides, shape (m,).
     """
     W, c, A1, b1 = _checked(W, c, A1, b1)
     inverse = np.linalg.inv(W)

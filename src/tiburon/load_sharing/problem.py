@@ -287,9 +287,12 @@ def layout_of(
     """Return the unknowns and equations of a robot.
 
     Args:
+        model: The robot.
         candidates: Shapes that may touch: point contacts with friction.
         driven: Velocity variables that actuators drive.
         grips: Loops that stand for contacts, with their normals.
+        sites: Contacts given by a point and a normal.
+        drives: Thrusters and cables.
     """
     groups: list[Group] = []
     at = 0
@@ -368,11 +371,19 @@ def problem_of(
     """Return the problem in one state.
 
     Args:
+        setting: The robot and its surroundings.
         layout: From `layout_of`.
+        candidates: Shapes that may touch.
         grips: Loops that stand for contacts.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+        p: Run-time parameters of the candidates.
         touching: 1 for each contact point and loop that takes part, else 0.
         friction: Coefficient of each group; negative for that of the surfaces.
+        sites: Contacts given by a point and a normal.
         site_values: Their run-time values, `SITE_VALUES` each.
+        drives: Thrusters and cables.
     """
     model, plan = setting.model, setting.plan
     points = contact_rows(plan, q, candidates, p) if candidates else []

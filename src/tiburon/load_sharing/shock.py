@@ -67,6 +67,7 @@ def torque_programs(
             columns of contact forces, then of driven joint forces; shape (times, nv, n).
         b1: Their right-hand sides, with or without a shock, shape (times, nv).
         A2: Limits over the same columns.
+        b2: Their right-hand sides.
         forces: Number of contact forces.
         driven: Rows of driven variables.
         undriven: Rows of the others.

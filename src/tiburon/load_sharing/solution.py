@@ -248,6 +248,7 @@ def shared(
     """Return the shared load by name; see `tiburon.functions.load_sharing.LoadShare`.
 
     Args:
+        problem: The problem in one state.
         program: Its quadratic program.
         limits: Structure of the inequalities.
         bounds: Smallest and largest force of each limited joint [N or N m].

@@ -151,13 +151,20 @@ def followed(
     """Return accelerations that contacts and feet in the air follow, and the columns of N.
 
     Args:
+        setting: The robot and its surroundings.
         layout: Contacts and loops, driven and undriven variables.
+        candidates: Shapes that may touch.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Desired acceleration of all variables, with feedback [m/s^2 or rad/s^2], nv scalars.
+        p: Run-time parameters of the candidates.
         touching: 1 for each contact point and loop that should hold, else 0.
         felt: 1 for each of them that does.
         feet: The ball of each contact point that follows an aim in the air; None for others.
         aims: Aims of these feet, in order.
         gains: Feedback along the rows.
+        sites: Contacts given by a point and a normal.
+        site_values: Their run-time values.
     """
     rows = _rows(setting, layout, candidates, q, v, vd, p, touching, felt, feet, aims, gains)
     if sites:
@@ -435,6 +442,7 @@ def with_motion_weights(
     """Return the program with heavy weights on changes of the motion.
 
     Args:
+        program: The quadratic program.
         problem: Its problem, with the group of changes last.
         rho: Weight of what changes from step to step relative to that of what is changed: where a
             motion becomes possible again, it does so over some steps, as forces do (6.60).

@@ -273,8 +273,15 @@ def constrained_acceleration(
     """Compute joint accelerations and constraint forces of a robot with loops.
 
     Args:
+        model: The robot.
+        plan: Its layout.
+        terms: Its constraints in this state.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
         gravity: Gravitational acceleration, world axes [m/s^2].
         external: External wrench on each body, in its plan frame [N m, N]; none by default.
+        min_cut: Smallest rank cut; see `rank_cut`.
     """
     mass, C = joint_space_terms(plan, q, v, gravity, external)
     free = [tau[i] - C[i] for i in range(plan.nv)]
@@ -328,7 +335,13 @@ def solve_augmented(
     """Solve the augmented system (Featherstone 1987, eq. 9.17).
 
     Args:
+        model: The robot.
+        plan: Its layout.
         mass: Elements of H in the order of the tree factorization.
+        jacobian: J, one row per constraint.
+        free: tau - C, joint forces without constraints [N or N m], nv scalars.
+        rhs: Right-hand side of J vd = rhs [m/s^2 or rad/s^2].
+        cut: Relative singular value below which a constraint is redundant.
         pivoted: Whether to use the factorization with pivoting at once, where the mechanism is
             small enough for it.
     """

@@ -259,6 +259,10 @@ def reduced_acceleration(
     integrate their shares, whose sum counts (2.24)-(2.26).
 
     Args:
+        around: Surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
         T: Columns that span the permitted motions, each with nv scalars.
         gamma: Acceleration with zd = 0, nv scalars.
         parts: Velocity variables of each part; the whole robot as one by default.

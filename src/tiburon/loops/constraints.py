@@ -165,6 +165,7 @@ def switches_of(model: Model, given: Mapping[str, Scalars]) -> Switches:
     """Return the switch state of all loops.
 
     Args:
+        model: The robot.
         given: By name of a switched loop: 1 or 0 for closed or open, then the set point of each of
             its constraints [m or rad]. All other loops are closed.
     """
@@ -258,6 +259,10 @@ def traced_constraint(
     """Compute the constraints of a traced closure; rate and bias are zero if v is None.
 
     Args:
+        loop: The closure.
+        model: The robot.
+        plan: Its layout.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars, or None.
         transmit: From `transmitter`.
         places: Poses of all plan bodies, from `body_places`.
@@ -363,6 +368,8 @@ def traced_entries(loop: TracedClosure, model: Model, never: float) -> list[set[
     branch that no sample reaches might depend on them.
 
     Args:
+        loop: The closure.
+        model: The robot.
         never: Largest entry that counts as rounding error.
 
     Raises:

@@ -158,6 +158,7 @@ def joint_screws(model: Model, q: Array, rng: np.random.Generator | None = None)
     """Compute the screws of all joints in one configuration.
 
     Args:
+        model: The robot.
         q: Configuration [m or rad], shape (nq,).
         rng: Random positions for the joints that close loops, as if the loops were open; by default
             their position variables are fitted.

@@ -664,6 +664,8 @@ def inverse_method(
     forces of its driven joints (3.40).
 
     Args:
+        structure: Platform and legs.
+        parts: The legs in given surroundings.
         weights: Share of each leg in the load of the platform; None for the condition of its
             screws (L909-911).
     """
@@ -789,6 +791,10 @@ def denoc_rates(
     bias of the loops the accelerations.
 
     Args:
+        model: The robot.
+        plan: Its layout.
+        structure: Platform and legs.
+        q: Configuration [m or rad], nq scalars.
         rates: Rates of all joints, of which the independent ones count, nv scalars.
         openings: For each leg one value per constraint of its loop, in the order of
             `leg_openings`; zero by default.
@@ -1043,7 +1049,11 @@ def denoc_motion(
     """Compute accelerations and constraint forces of a platform on legs.
 
     Args:
+        around: Surroundings in this state.
         terms: Constraints in this state, for constraint forces.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
         structure: Platform and legs; found by default.
         decay: Rate at which opening velocities of loops decay [1/s].
         exchange: How messages of legs that other processes compute arrive; none by default.
@@ -1139,6 +1149,9 @@ def denoc_forces(
     """Compute the forces of driven joints that produce a motion of a platform on legs (3.40).
 
     Args:
+        around: Surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration that keeps loops closed [m/s^2 or rad/s^2], nv scalars.
         structure: Platform and legs with driven and passive joints.
         weights: Share of each leg in the load of the platform; None for the condition of its

@@ -210,6 +210,12 @@ def actuated_derivatives(
 ) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
     """Compute the forces of the robot's own actuators for a motion, and their derivatives.
 
+    Args:
+        around: Surroundings in this state.
+        q: Configuration with closed loops [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+
     Returns:
         tau, nv scalars, zero at joints without actuator, and its derivatives with respect to
         configuration (tangent vectors), velocity and acceleration, each of shape (nv, nv).

@@ -127,6 +127,8 @@ def distribute_forces(
     """Distribute the joint forces of a motion between actuators and loops.
 
     Args:
+        model: The robot.
+        terms: Its constraints in this state.
         needed: Q, joint forces of the tree for this motion [N or N m], nv scalars.
         vd: Joint accelerations of the motion [m/s^2 or rad/s^2], nv scalars.
         actuators: Names of the actuated joints.
@@ -249,6 +251,8 @@ def hybrid_with_loops(
 
     Args:
         around: The robot in its surroundings.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         tau: Joint forces [N or N m], nv scalars; not read where accelerations are known.
         wanted: Known accelerations by velocity variable [m/s^2 or rad/s^2].
         terms: Constraints of the loops in this state.
@@ -299,6 +303,8 @@ def nearest_accelerations(
     """Compute the accelerations nearest to desired ones that keep loops closed.
 
     Args:
+        model: The robot.
+        terms: Its constraints in this state.
         distribution: Force distribution in this configuration.
         desired: Desired accelerations [m/s^2 or rad/s^2], one per place.
         places: Their velocity variables.
@@ -329,6 +335,7 @@ def tracking_joint_forces(around: Setting, q: Any, v: Any, desired: Any) -> list
 
     Args:
         around: Surroundings in this state; options name the controlled joints and the actuators.
+        q: Configuration with closed loops [m or rad], nq scalars.
         v: Joint velocity with J v = 0 [m/s or rad/s], nv scalars.
         desired: Desired acceleration [m/s^2 or rad/s^2], nv scalars.
     """

@@ -118,6 +118,7 @@ def platform_on_legs(model: Model, platform: str | None = None) -> PlatformOnLeg
     """Return the parts of a platform on legs.
 
     Args:
+        model: The robot.
         platform: Name of the platform; found by default.
 
     Raises:
@@ -137,6 +138,7 @@ def legs_of(
     """Find platform and legs.
 
     Args:
+        model: The robot.
         platform: Name of the platform; found by default.
         driven: Velocity variables that are driven, however many, all others being passive; by
             default as many as there are degrees of freedom, motors first.

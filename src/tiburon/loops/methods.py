@@ -281,6 +281,8 @@ def constrained_motion(
         around: Surroundings in this state; its option "method" names one of `METHODS`, "star" or
             "denoc".
         state: Configuration, velocity and joint force.
+        switches: Which loops are closed; all by default.
+        min_cut: Smallest rank cut; see `rank_cut`.
         baumgarte: Correction of accelerations by which residuals decay; none by default.
 
     Raises:

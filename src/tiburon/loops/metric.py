@@ -114,6 +114,7 @@ def rank_cut(model: Model, value: Scalars, least: float = MIN_CUT) -> Scalar:
     a meaningless direction; the cut grows with the residual.
 
     Args:
+        model: The robot.
         value: Constraint residual [m or rad].
         least: Cut on the manifold: `MIN_CUT`, or a redundancy tolerance above it.
     """
@@ -185,6 +186,9 @@ def solve_in_metric(
     Args:
         metric: The factored mass matrix.
         rows: J, one row per constraint, none structurally zero.
+        free: tau - C, joint forces without constraints [N or N m], nv scalars.
+        rhs: Right-hand side of J vd = rhs [m/s^2 or rad/s^2].
+        cut: Relative singular value below which a constraint is redundant.
 
     Returns:
         Joint accelerations, one force per row, rank, and ratio of singular values.

@@ -117,6 +117,8 @@ def closed_motion(
     """Compute the motion of all joints from that of some, or from that of a body.
 
     Args:
+        model: The robot.
+        plan: Its layout.
         q: Configuration near the one sought, given positions in place [m or rad], nq scalars.
         v: Given velocities, zero elsewhere [m/s or rad/s], nv scalars.
         vd: Given accelerations, zero elsewhere [m/s^2 or rad/s^2], nv scalars.

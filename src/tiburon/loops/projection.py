@@ -69,6 +69,8 @@ def projected_configuration(model: Model, plan: Plan, q: Scalars) -> Projected:
     """Project a configuration onto the constraint manifold by Newton steps in the metric of H.
 
     Args:
+        model: The robot.
+        plan: Its layout.
         q: Configuration near the manifold [m or rad], nq scalars.
 
     Returns:
@@ -113,6 +115,10 @@ def projected_velocity(
     """Project a joint velocity onto J v = 0 in the metric of the mass matrix.
 
     Args:
+        model: The robot.
+        plan: Its layout.
+        q: Configuration with closed loops [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         tolerance: Relative singular value below which constraints are redundant.
         hold: Velocity variables that keep their values exactly; a case in which loops then cannot
             stay closed fails.
@@ -129,7 +135,11 @@ def projected_acceleration(
     """Project a joint acceleration onto J vd + dJ/dt v = 0 in the metric of the mass matrix.
 
     Args:
+        model: The robot.
+        plan: Its layout.
+        q: Configuration with closed loops [m or rad], nq scalars.
         v: Joint velocity that keeps them closed [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
         hold: Velocity variables that keep their accelerations exactly, as in `projected_velocity`.
     """
     q, v, vd = JointVector(q), JointVector(v), JointVector(vd)
@@ -186,7 +196,11 @@ def projected_state(
     Newton steps are repeated, each with a factorization of its own.
 
     Args:
+        model: The robot.
+        plan: Its layout.
         q: Configuration near the manifold [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        switches: Which loops are closed; all by default.
         tolerance: Relative singular value below which constraints are redundant.
         hold: Velocity variables that neither move nor change.
 

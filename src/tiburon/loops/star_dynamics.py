@@ -408,6 +408,7 @@ def arm_load(
     """Load a factored arm; return it with g_k in the directions in which it sends.
 
     Args:
+        arm: The arm.
         factor: Its factor.
         free: tau_k - C_k, one per own variable.
         b: Right-hand sides of its constraints.
@@ -547,6 +548,7 @@ def center_sums(
     """Return A_0 + sum A_k, lower triangle by rows, and the sum of all forces.
 
     Args:
+        shape: Layout of the star.
         messages: A_k and g_k of each arm, from `completed_message`; A_k empty if A is.
         A: A_0, lower triangle by rows; empty for forces alone.
         force: Force of the reference member.
@@ -644,6 +646,11 @@ def star_motion(
     """Compute accelerations and constraint forces of a star.
 
     Args:
+        around: Surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
+        min_cut: Smallest rank cut; see `rank_cut`.
         baumgarte: Correction of accelerations by which residuals decay; none by default.
         threshold: Squared sine between constraints below which an arm is singular. Above 1 all arms
             are: for two arms that is method II of the dual arm (McMillan 1994, table 7), for every

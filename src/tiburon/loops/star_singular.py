@@ -100,9 +100,11 @@ def singular_motion(
     """Solve for the forces of singular arms and the acceleration of the reference member.
 
     Args:
+        shape: Layout of the star.
         entries: Factors of Lambda_*, of a full matrix.
         vd: Acceleration a_* without the forces of singular arms.
         messages: One per arm, in order; those of regular arms count as zero.
+        cut: Relative singular value below which a constraint is redundant.
         redundant_forces: One of `REDUNDANT_FORCES`.
     """
     size = len(vd)
@@ -241,6 +243,7 @@ def _factored(
         longest: Own variables of each place.
         widest: Constraints of each place.
         size: Variables of the reference member.
+        cut: Relative singular value below which a constraint is redundant.
         free: 1 for forces that may be set to zero, 0 for others; None for the shortest forces.
     """
     columns: list[list[Scalar]] = []

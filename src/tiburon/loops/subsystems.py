@@ -111,9 +111,11 @@ def penalty_method(
     the order of `neighbors`; its result is `Held`. The center needs nothing.
 
     Args:
+        model: The robot.
         parts: All parts, with all variables: trees that only loops connect, or several together.
         around: Returns the surroundings of a state.
         penalty: Stiffness and damping of loops.
+        tau: Joint force [N or N m], nv scalars.
 
     Raises:
         ModelError: If a joint of one part carries bodies of another.
@@ -232,6 +234,7 @@ def embedding_method(
         parts: All parts, with all variables.
         around: Returns the surroundings of a state.
         W: Orthonormal rows, one per degree of freedom.
+        tau: Joint force [N or N m], nv scalars.
         sigma: Decay rate of residuals [1/s].
         cut: Smallest relative singular value of independent constraints.
     """

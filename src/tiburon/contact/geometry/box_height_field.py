@@ -182,6 +182,7 @@ def _crossings(
         edge: From there to the other end [m].
         outward: Direction out of the ground.
         opposite: Arms from there to the opposite corners of both triangles beside it [m].
+        box: The box.
     """
     length = root(dot(edge, edge))
     e = scale(edge, 1.0 / length)
@@ -248,6 +249,7 @@ def _overlap(
         between: From the start of the edge to the center of the box [m].
         edge: From there to the other end [m].
         opposite: From there to the opposite corners of both triangles beside it [m].
+        box: The box.
     """
     apart: Scalar = -NO_CONTACT
     first, last = 0.0, 1.0
@@ -350,6 +352,8 @@ def _edge_contacts(box: Placed, field: Placed, samples: int) -> list[ContactGeom
     touch nothing.
 
     Args:
+        box: The box.
+        field: The height field.
         samples: Number of parts of each edge.
     """
     up = (field.rotation[0][2], field.rotation[1][2], field.rotation[2][2])

@@ -101,6 +101,7 @@ def _on_ridge(
         start: One end of the edge, world axes [m].
         edge: From there to the other end [m].
         outward: Direction out of the ground.
+        cylinder: The cylinder.
     """
     radius, _ = cylinder.size
     u = axis(cylinder, 2)
@@ -168,6 +169,7 @@ def _rim_crossing(
         outward: Direction out of the ground.
         side: -1 for the rim at -z, 1 for that at +z.
         direction: From the middle of the rim to where the search begins.
+        cylinder: The cylinder.
     """
     radius, length = cylinder.size
     u = axis(cylinder, 2)

@@ -202,6 +202,7 @@ def terrain_contacts(
     Args:
         center: Center of the sphere, world axes [m].
         radius: Its radius [m]; 0 for a point.
+        field: The height field.
         count: Number of contacts.
         reach: Cells to each side of the nearest vertex that are searched; `reach_of`.
         edges: Unit vectors along the edges of a corner: ground into which an edge leads counts only

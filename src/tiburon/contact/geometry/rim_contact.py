@@ -69,6 +69,7 @@ def rim_contact(
     """Return the contact of the nearest point of a rim, from the cylinder to the other body.
 
     Args:
+        cylinder: The cylinder.
         side: -1 for the rim at -z, 1 for that at +z.
         toward: Direction toward the other body, with which the search begins.
         point_contact: Contact of a point of the cylinder, world axes [m], with the other body.
@@ -137,6 +138,7 @@ def rim_minima(
     there is a minimum: a rim that is level has none.
 
     Args:
+        cylinder: The cylinder.
         side: -1 for the rim at -z, 1 for that at +z.
         toward: Direction toward the ground.
         point_contact: Contact of a point of the cylinder, world axes [m], with the ground.
@@ -202,6 +204,7 @@ def resting_contacts(
     another one the nearest points of both rims; the third then has the gap `NO_CONTACT`.
 
     Args:
+        cylinder: The cylinder.
         toward: Direction toward the other body.
         point_contact: Contact of a point of the cylinder, world axes [m], with the other body.
     """

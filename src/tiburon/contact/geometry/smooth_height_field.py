@@ -146,6 +146,7 @@ def smooth_clearance(point: Vec3, direction: Vec3, field: Placed) -> tuple[Scala
     Args:
         point: The point, world axes [m].
         direction: The direction, world axes.
+        field: The height field.
     """
     x, y, z = transpose_vector(field.rotation, subtract(point, field.position))
     u, v, w = transpose_vector(field.rotation, direction)
@@ -159,6 +160,7 @@ def smooth_terrain_height(x: Scalar, y: Scalar, field: Placed) -> tuple[Scalar, 
     Args:
         x: Place in the world [m].
         y: Likewise.
+        field: The height field.
     """
     local = transpose_vector(field.rotation, subtract((x, y, 0.0), field.position))
     s = _surface(local[0], local[1], field.size)
@@ -288,6 +290,7 @@ def _iterated(
         x: Where it begins, axes of the field [m].
         y: Likewise.
         way: Cells that it may move away from there.
+        field: The height field.
     """
     dx, dy, *_ = field.size
 
@@ -319,6 +322,7 @@ def _searched(
         start: Where to begin.
         middle: Center of the body, axes of the field [m].
         radius: Of the sphere around the center that contains the body [m].
+        field: The height field.
         reach: Cells around the center that the body covers.
         count: Number of places.
     """
@@ -515,6 +519,7 @@ def _support_geometry(
         s: The terrain there.
         w: Vertical component of its normal.
         R: Radii of the body between the tangents, E^T R E [m].
+        field: The height field.
     """
     outward = (-s.x * w, -s.y * w, w)
     normal = matrix_vector(field.rotation, outward)

@@ -18,6 +18,8 @@ def sphere_height_field(
 
     Args:
         first: The sphere.
+        second: The height field.
+        reach: Cells that are searched, from `reach_of`.
     """
     return terrain_contacts(first.position, first.size[0], second, 3, reach.point)
 

@@ -92,6 +92,7 @@ def ridge_contacts(
 
     Args:
         center: Origin of the shape, world axes [m].
+        field: The height field.
         reach: Cells around it that the shape covers; `reach_of`.
         count: Number of contacts.
         point_contacts: Contacts of a point with the shape; of those that a vertex can have, the
@@ -181,6 +182,7 @@ def face_contacts(
             ellipsoid, one of each rim of a cylinder.
         center: Origin of the shape, world axes [m].
         under: Contact of the center with the height field.
+        field: The height field.
         reach: Cells around it that the shape covers; `reach_of`.
         count: Number of contacts.
     """
@@ -292,6 +294,7 @@ def nearest_contacts(
     Args:
         contacts: Contacts of a shape with a height field.
         count: How many of them.
+        field: The height field.
     """
     best = (_Touch(*contacts[0])._replace(gap=NO_CONTACT),) * count
     for contact in contacts:

@@ -70,6 +70,8 @@ class Limit:
         """Return its rows, in the order of `names`.
 
         Args:
+            problem: The problem in one state.
+            p: Run-time parameters, as `parameters` lists them.
             now: Data of one call.
         """
         raise TypeError(f"{type(self).__name__} does not define its rows")

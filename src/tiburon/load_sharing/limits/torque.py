@@ -161,6 +161,7 @@ class TorqueLimit(Limit):
 
         Args:
             problem: The problem.
+            p: Run-time parameters, as `parameters` lists them.
             failed: 1 for each driven joint whose actuator has failed.
         """
         places = {index: k for k, index in enumerate(problem.layout.driven)}

@@ -45,6 +45,8 @@ class Objective:
         """Return its terms.
 
         Args:
+            problem: The problem in one state.
+            p: Run-time parameters, as `parameters` lists them.
             before: Forces of the step before.
         """
         raise TypeError(f"{type(self).__name__} does not define its squares")
