@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.native_schema import Record
 from tiburon.formats.toml_table import Table, parse_toml
 from tiburon.model.actuator import Actuator
-from tiburon.model.attachments import Cable, HydraulicCylinder, LinearThrust, Spring, Thruster
+from tiburon.model.attachments import LinearThrust, Spring, Thruster
 from tiburon.model.body import WORLD, Body, ContactPair, ContactPoint, Frame, Shape
 from tiburon.model.body_fluid import BodyFluid, Fin, added_mass_from, six_by_six_from
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure
@@ -76,8 +77,8 @@ def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = (
             ("contact", read_contact),
             ("actuator", read_actuator),
             ("spring", read_spring),
-            ("cylinder", read_cylinder),
-            ("cable", read_cable),
+            ("cylinder", partial(read_record, schema.CYLINDER)),
+            ("cable", partial(read_record, schema.CABLE)),
             ("contact_pair", read_contact_pair),
         )
     }
@@ -458,18 +459,6 @@ def read_spring(table: Table) -> Spring:
         table.fail(f"rope must be true or false, got {rope!r}", "rope")
     table.finish()
     return table.build(Spring, rope=bool(rope), **values)
-
-
-def read_cylinder(table: Table) -> HydraulicCylinder:
-    """Return a hydraulic cylinder."""
-    cylinder: HydraulicCylinder = read_record(schema.CYLINDER, table)
-    return cylinder
-
-
-def read_cable(table: Table) -> Cable:
-    """Return a cable."""
-    cable: Cable = read_record(schema.CABLE, table)
-    return cable
 
 
 def read_dh(table: Table) -> tuple[list[Body], list[Frame]]:

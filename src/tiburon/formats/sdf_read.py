@@ -971,20 +971,6 @@ ON_AXIS = 1e-9
 precision of files, and the error in motion is no larger."""
 
 
-def build_model(scope: SdfScope, top: XmlElement, root_joint: Joint | None) -> Model:
-    """Build the model from the elements of a file.
-
-    Args:
-        scope: Links, joints and frames of the file.
-        top: The top <model>.
-        root_joint: Joint of the root link; by default as the format specifies.
-    """
-    if not scope.links:
-        top.fail("a robot needs at least one <link>, got none; check that the file is complete")
-    builder = _Builder(scope, top)
-    return builder.build(root_joint)
-
-
 class _Builder:
     def __init__(self, scope: SdfScope, top: XmlElement) -> None:
         self.scope = scope
@@ -1269,7 +1255,11 @@ def read_sdf(
     scope = SdfScope(budget, meshes, findings)
     model_element, version = _choose_model(root, findings)
     scope.read_top(model_element, version)
-    model = build_model(scope, model_element, root_joint)
+    if not scope.links:
+        model_element.fail(
+            "a robot needs at least one <link>, got none; check that the file is complete"
+        )
+    model = _Builder(scope, model_element).build(root_joint)
     findings.warn()
     return model
 
