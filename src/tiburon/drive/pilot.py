@@ -692,7 +692,11 @@ LEG_JOINTS, MIN_LEGS = 3, 4
 
 
 def _phases(feet: dict[str, list[float]]) -> dict[str, float]:
-    """Return half a cycle between feet that are neighbors, along or across the body [m]."""
+    """Return half a cycle between feet that are neighbors, along or across the body.
+
+    Args:
+        feet: Places x and y of the feet [m], by name.
+    """
     found: dict[str, float] = {}
     for side in (1.0, -1.0):
         row = sorted((n for n, (_, y) in feet.items() if y * side > 0.0), key=lambda n: -feet[n][0])

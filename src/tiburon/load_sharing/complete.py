@@ -316,7 +316,12 @@ def _reactions(
 
 
 def subspace_duals(s: Sequence[Scalars], d: int) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
-    """Return T and U of a subspace of d dimensions: s^T T = 0, s^T U = 1."""
+    """Return T and U of a subspace given by its columns: s^T T = 0, s^T U = 1.
+
+    Args:
+        s: Independent columns of d scalars each, floats or traced values.
+        d: Dimension.
+    """
     Q, R = _householder(s, d)
     count = len(s)
     # U = Q R^-T

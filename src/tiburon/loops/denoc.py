@@ -753,7 +753,14 @@ def kinematics_method(structure: PlatformOnLegs, parts: tuple[LegPart, ...]) -> 
 def leg_openings(
     model: Model, plan: Plan, structure: PlatformOnLegs, q: Vector
 ) -> list[list[Scalar]]:
-    """Return the residuals of each leg's loop [m or rad], computed by the legs."""
+    """Return the residuals of each leg's loop [m or rad], computed by the legs.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        structure: Platform and legs.
+        q: Configuration [m or rad], nq scalars.
+    """
 
     def opening(part: LegPart, position: Vector) -> list[Scalar]:
         if part.loop is None:

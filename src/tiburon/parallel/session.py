@@ -509,7 +509,17 @@ class StepSession(Session):
     def held_advance(
         self, system: Any, method: Any, manifold: Any, rates: Any, start: Any, h: Any, time: Any
     ) -> tuple[Any, Any]:
-        """Return the state after a step of h [s] in which each part holds those of the others."""
+        """Return the state after a step of h [s] in which each part holds those of the others.
+
+        Args:
+            system: The robot.
+            method: The integrator.
+            manifold: Positions of the robot.
+            rates: Returns the rates of a state at a time.
+            start: Position, velocity and memory at the start of the step.
+            h: Length of the step [s].
+            time: Time at its start [s].
+        """
         q, w, memory = start
         exchange = _InKernel(self, system.partition_numbers())
         sent = []

@@ -25,7 +25,12 @@ class Approach(NamedTuple):
 
 
 def bounding_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
-    """Return the radius of the bounding sphere of a shape [m]; infinite for ground."""
+    """Return the radius of the bounding sphere of a shape [m]; infinite for ground.
+
+    Args:
+        kind: Kind of the shape, one of `KINDS`.
+        size: Its dimensions, as in `Placed.size` [m].
+    """
     if kind in ("sphere", "ellipsoid"):
         return reduce(maximum, size)
     if kind == "capsule":
@@ -36,7 +41,10 @@ def bounding_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
 
 
 def inscribed_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
-    """Return the radius of the largest sphere around the origin inside a shape [m]."""
+    """Return the radius of the largest sphere around the origin inside a shape [m].
+
+    Arguments as for `bounding_radius`.
+    """
     if kind == "capsule":
         return size[0]
     if kind == "cylinder":
