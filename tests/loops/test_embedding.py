@@ -26,13 +26,13 @@ def embedded_rates(model, method, q, v, tau, world=None):
     element = coordinates_element(model, method, q)
     system = tb.System(model, world, [element], loop_method=checked_loop_method(method))
     x = select_coordinates(model, method, q, element.count)
-    rates, forces = system.motion(q.tolist(), [*v, *x], list(tau))
+    rates, forces, _ = system.motion(q.tolist(), [*v, *x], list(tau))
     return np.array(rates[: model.nv], float), np.array(forces, float)
 
 
 def reference_rates(model, q, v, tau, world=None):
     """Return the same by the reference method, on floats."""
-    vd, forces = tb.System(model, world).motion(q.tolist(), v.tolist(), list(tau))
+    vd, forces, _ = tb.System(model, world).motion(q.tolist(), v.tolist(), list(tau))
     return np.array(vd, float), np.array(forces, float)
 
 
