@@ -458,11 +458,15 @@ def test_results_do_not_depend_on_who_computes_which_leg(monkeypatch):
     for _ in range(10):
         q = np.array(closed(model, near + 0.1 * rng.standard_normal(model.nq), 8))
         states.append((q, allowed(model, q, rng.normal(size=model.nv)), rng.normal(size=model.nv)))
-    batch = [np.stack(x) for x in zip(*states, strict=True)]
-    together = tb.compile(leg_messages((0, 1, 2), True), model)(*batch)
+
+    def results(function):
+        kernel = tb.compile(function, model)
+        return np.stack([kernel(*state) for state in states])
+
+    together = results(leg_messages((0, 1, 2), True))
     size = together.shape[1] // 3
     for which, inline in [((0, 1), False), ((2,), False), ((1,), True), ((2, 0), True)]:
-        apart = tb.compile(leg_messages(which, inline), model)(*batch)
+        apart = results(leg_messages(which, inline))
         for place, k in enumerate(which):
             np.testing.assert_array_equal(
                 apart[:, place * size : (place + 1) * size],
@@ -472,13 +476,13 @@ def test_results_do_not_depend_on_who_computes_which_leg(monkeypatch):
     def accelerations(model, q, v, tau):
         return tb.loop_dynamics(model, q, v, tau, method="denoc").acceleration
 
-    copied = tb.compile(accelerations, model)(*batch)
+    copied = results(accelerations)
     monkeypatch.setattr(denoc, "MAX_INLINED_VARIABLES", 0)
 
     def by_calls(model, q, v, tau):
         return accelerations(model, q, v, tau)
 
-    np.testing.assert_array_equal(tb.compile(by_calls, model)(*batch), copied)
+    np.testing.assert_array_equal(results(by_calls), copied)
 
 
 def test_a_leg_knows_its_own_bodies_and_what_carries_the_platform():

@@ -3,6 +3,7 @@
 import numpy as np
 
 import tiburon as tb
+from tests.loops.dense import closed, dense_constraints
 from tiburon import zoo
 from tiburon.loops import augmented
 from tiburon.loops.augmented import WELL_CONDITIONED, loop_pattern, solve_augmented
@@ -35,7 +36,8 @@ def check_factorization(model, monkeypatch):
 
     monkeypatch.setattr(augmented, "SaddleFactor", Recorded)
     for start in starts:
-        q = tb.assemble(model, start).q
+        q = closed(model, start)
+        assert np.abs(dense_constraints(model, q).value).max(initial=0.0) < 1e-12
         plan, pattern = model.plan, loop_pattern(model)
         terms = augmented.constraints(model, plan, augmented.JointVector(list(q)))
         with augmented.taping(None):

@@ -46,6 +46,7 @@ def test_more_actuators_share_with_least_squares():
     np.testing.assert_allclose(tb.forward_dynamics(model, q, v, shared), vd, atol=1e-9)
 
 
+@interpreting()
 def test_legs_of_a_platform_at_rest_carry_its_weight():
     """Statics: what the legs' motors do in a small lift is the weight lifted."""
     model, q, _ = moving("stewart")

@@ -21,7 +21,7 @@ def closed(name, count, seed=0):
 
 @pytest.mark.parametrize("name", ["four_bar", "five_bar", "planar_3rrr"])
 def test_a_map_has_the_ranks_of_single_configurations(name):
-    model, q, _ = closed(name, 12)
+    model, q, _ = closed(name, 6)
     for driven in (None, [model.joints[-1].name], []):
         found = tb.mobility_map(model, q.reshape(len(q), 1, -1), driven=driven)
         assert found.mobility.shape == (len(q), 1)

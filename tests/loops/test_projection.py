@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tests.loops.dense import dense_constraints
 from tests.loops.test_methods import dense, motion
 from tiburon.algorithms.crba import crba
@@ -61,6 +62,7 @@ def test_residuals_that_cannot_vanish_are_reported():
     assert found.steps == 10
 
 
+@interpreting()
 def test_constraint_forces_balance_joint_forces():
     """H vd + C = tau + J^T lambda, with the mass matrix and bias force of the tree."""
     model = tb.load("stewart")

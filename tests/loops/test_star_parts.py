@@ -58,24 +58,27 @@ def test_results_do_not_depend_on_who_computes_which_arm(monkeypatch):
     for _ in range(10):
         near = model.integrate(q, 0.05 * rng.standard_normal(model.nv))
         states.append(kicked(model, near, rng))
-    batch = [np.stack(x) for x in zip(*states, strict=True)]
-    together = tb.compile(_messages((0, 1, 2), True), model)(*batch)
+
+    def results(function):
+        kernel = tb.compile(function, model)
+        return np.stack([kernel(*state) for state in states])
+
+    together = results(_messages((0, 1, 2), True))
     size = together.shape[1] // 3
     for which, inline in [((0, 1), False), ((2,), False), ((1,), True), ((2, 0), True)]:
-        apart = tb.compile(_messages(which, inline), model)(*batch)
+        apart = results(_messages(which, inline))
         for place, k in enumerate(which):
             np.testing.assert_array_equal(
                 apart[:, place * size : (place + 1) * size],
                 together[:, k * size : (k + 1) * size],
             )
-    copied = tb.compile(_accelerations, model)(*batch)
+    copied = results(_accelerations)
     monkeypatch.setattr(star_dynamics, "MAX_INLINED_VARIABLES", 0)
 
     def by_calls(model, q, v, tau):
         return _accelerations(model, q, v, tau)
 
-    called = tb.compile(by_calls, model)(*batch)
-    np.testing.assert_array_equal(copied, called)
+    np.testing.assert_array_equal(results(by_calls), copied)
 
 
 def test_arms_traced_into_one_graph_have_other_bits():
