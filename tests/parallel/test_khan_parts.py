@@ -5,7 +5,7 @@ import pytest
 
 import tiburon as tb
 from tests.parallel.test_exchange import same
-from tiburon.reproduce import khan_runs
+from tiburon.reproduce import khan
 from tiburon.reproduce.khan_mechanism import mechanism, to_absolute
 
 STEPS = 50
@@ -17,7 +17,7 @@ def in_parts(loop_method, exchange=None, *, zoo=False, **options):
     model = tb.load("planar_3rrr") if zoo else mechanism()
     parts = tb.partition(model, "legs")
     how = {"zoo": zoo, "partition": parts, "exchange": exchange, **SHORT, **options}
-    return khan_runs.simulated(loop_method, **how)
+    return khan.simulated(loop_method, **how)
 
 
 def counted(run):
@@ -34,7 +34,7 @@ def test_methods_one_and_two_exchange_states_once_a_step(loop_method, dyad):
     # everyone receives all of them
     assert all(m.receivers == (1 - m.sender,) for m in two.messages)
     assert same(two, in_parts(loop_method))
-    whole = khan_runs.simulated(loop_method, **SHORT)
+    whole = khan.simulated(loop_method, **SHORT)
     # redundant evaluation is the undistributed run: D1
     assert np.abs(two.q - whole.q).max() < 1e-13
 
@@ -47,12 +47,12 @@ def test_method_three_takes_four_rounds_per_evaluation():
     expected = [(phase, n, evaluations) for phase, n in sizes.items() for _ in range(3)]
     assert counted(two)[: len(expected)] == expected
     assert same(two, in_parts(tb.DeNOC("minimal"), zoo=True))
-    assert same(two, khan_runs.simulated(tb.DeNOC("minimal"), zoo=True, **SHORT))
+    assert same(two, khan.simulated(tb.DeNOC("minimal"), zoo=True, **SHORT))
 
 
 def test_projection_in_legs_equals_the_undivided_robot():
     run = in_parts(None, tb.ThreadExchange(3), zoo=True)
-    whole = khan_runs.simulated(zoo=True, **SHORT)
+    whole = khan.simulated(zoo=True, **SHORT)
     assert np.abs(run.q - whole.q).max() < 1e-12
 
 
@@ -60,7 +60,7 @@ def test_held_states_of_other_parts_are_first_order():
     """Published by nobody: derived values, 8.9e-3 and 1.1e-3 at 0.5 s for k = 1e4."""
     errors = []
     for dt in (1e-3, 1e-4):
-        whole = khan_runs.simulated(tb.Penalty(1e4), dt=dt, duration=0.5)
+        whole = khan.simulated(tb.Penalty(1e4), dt=dt, duration=0.5)
         held = in_parts(
             tb.Penalty(1e4), tb.ThreadExchange(1, hold_remote=True), dt=dt, duration=0.5
         )

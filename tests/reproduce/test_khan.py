@@ -9,6 +9,7 @@ from tests.tolerances import ALGEBRA, assert_close
 from tiburon.cli.application import application
 from tiburon.reproduce import khan, khan_equations
 from tiburon.reproduce.cells import CellTable, claim, count_cells, measured, number
+from tiburon.reproduce.khan import stability_limit
 from tiburon.reproduce.khan_complements import (
     Embedded,
     boolean_rows,
@@ -30,7 +31,6 @@ from tiburon.reproduce.khan_mechanism import (
     torques,
     zoo_motion,
 )
-from tiburon.reproduce.khan_runs import stability_limit
 from tiburon.reproduce.matlab_steps import matlab_run
 from tiburon.simulation.integrators.dop853 import DOP853
 from tiburon.simulation.integrators.dopri5 import DOPRI5

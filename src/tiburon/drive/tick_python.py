@@ -43,6 +43,11 @@ def run_ticks(memory: TickMemory, advance: Callable[[], bool]) -> None:
     `advance` computes the steps of one tick into `memory.found`; False after divergence.
     """
     words = memory.words
+
+    def posted() -> bool:
+        _take_posts(memory)
+        return advance()
+
     due = time.monotonic_ns()
     while True:
         if words[Word.CLEAR] != words[Word.CLEAR_SEEN]:
@@ -58,19 +63,7 @@ def run_ticks(memory: TickMemory, advance: Callable[[], bool]) -> None:
         if now < due:
             wait(memory, now, due - now)
             continue
-        late = now - due
-        count(memory, late)
-        if late > CATCH_UP:
-            words[Word.LOST] += late
-            # count the ticks that are skipped
-            words[Word.SKIPPED] += late // int(words[Word.PERIOD])
-            due = now
-        _take_posts(memory)
-        tick(memory, advance, late)
-        length = time.monotonic_ns() - now
-        words[Word.BUSY] += length
-        words[Word.MAX_BUSY] = max(int(words[Word.MAX_BUSY]), length)
-        due += int(words[Word.PERIOD])
+        due = timed_tick(memory, posted, due, now - due, int(words[Word.PERIOD]))
 
 
 def pause(memory: TickMemory, advance: Callable[[], bool], moved: bool, wanted: int) -> None:
@@ -156,6 +149,24 @@ def tick(memory: TickMemory, advance: Callable[[], bool], late: int) -> None:
     memory.state[:-1] = memory.found
     memory.clock[DONE] += memory.clock[-1]
     write_row(memory, late)
+
+
+def timed_tick(
+    memory: TickMemory, advance: Callable[[], bool], due: int, late: int, period: int
+) -> int:
+    """Take a tick that was due, with its statistics; return when the next one is due [ns]."""
+    words, now = memory.words, time.monotonic_ns()
+    count(memory, late)
+    if late > CATCH_UP:
+        words[Word.LOST] += late
+        # count the ticks that are skipped
+        words[Word.SKIPPED] += late // period
+        due = now
+    tick(memory, advance, late)
+    length = time.monotonic_ns() - now
+    words[Word.BUSY] += length
+    words[Word.MAX_BUSY] = max(int(words[Word.MAX_BUSY]), length)
+    return due + period
 
 
 def count(memory: TickMemory, late: int) -> None:
@@ -312,19 +323,7 @@ def run_ticks_together(
                 # the schedule restarts: a pause is not a delay
                 due = time.monotonic_ns()
                 continue
-            if stands:
-                late = 0
-            now = time.monotonic_ns()
-            count(memory, late)
-            if late > CATCH_UP:
-                words[Word.LOST] += late
-                words[Word.SKIPPED] += late // requested[Word.PERIOD]
-                due = now
-            tick(memory, advance, late)
-            length = time.monotonic_ns() - now
-            words[Word.BUSY] += length
-            words[Word.MAX_BUSY] = max(int(words[Word.MAX_BUSY]), length)
-            due += requested[Word.PERIOD]
+            due = timed_tick(memory, advance, due, 0 if stands else late, requested[Word.PERIOD])
     except PartnerError as error:
         partners.session.lost = str(error)
         words[Word.STATUS] = 1

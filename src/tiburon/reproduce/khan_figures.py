@@ -7,20 +7,7 @@ import numpy as np
 from tiburon.arrays import Array
 from tiburon.loops.stabilization import DeNOC, Embedding, Penalty
 from tiburon.reproduce.cell_page import WIDTH, PageFigure, panels
-from tiburon.reproduce.khan_complements import projector_basis
-from tiburon.reproduce.khan_mechanism import (
-    ACTUATED,
-    DISTAL,
-    OFFSETS,
-    PIVOTS,
-    PROXIMAL,
-    RADIUS,
-    actuated_names,
-    driven_angles,
-    series_at,
-    terms,
-)
-from tiburon.reproduce.khan_runs import (
+from tiburon.reproduce.khan import (
     GAINS,
     SIGMAS,
     STIFFNESSES,
@@ -35,6 +22,19 @@ from tiburon.reproduce.khan_runs import (
     penalty_run,
     prescribed,
     simulated,
+)
+from tiburon.reproduce.khan_complements import projector_basis
+from tiburon.reproduce.khan_mechanism import (
+    ACTUATED,
+    DISTAL,
+    OFFSETS,
+    PIVOTS,
+    PROXIMAL,
+    RADIUS,
+    actuated_names,
+    driven_angles,
+    series_at,
+    terms,
 )
 from tiburon.viewer.plots import styled
 
