@@ -27,12 +27,20 @@ settings.register_profile(
 )
 # HYPOTHESIS_PROFILE=search looks for new counterexamples
 settings.register_profile("search", deadline=None, max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+settings.load_profile(PROFILE)
 
 # jobs in the background of a script ignore Ctrl-C and so do the programs they start: those that
 # tests interrupt would run for ever
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config):
+    """Register the profile of tests whose examples take long: half of all unless slow tests run."""
+    ours = settings.get_profile(PROFILE)
+    part = 2 if config.option.markexpr == "not slow" else 1
+    settings.register_profile("few", ours, max_examples=ours.max_examples // part)
 
 
 def pytest_collection_finish(session):

@@ -49,11 +49,15 @@ class Interpreted:
 
     def __init__(self, model, gravity=(0.0, 0.0, -9.81)):
         self.model, self.world = model, tb.World(gravity=gravity)
+        self._traced = {}
 
     def run(self, name, arguments, options=()):
-        """Trace a public function and interpret it; arguments may have batch dimensions."""
+        """Trace a public function once and interpret it; arguments may have batch dimensions."""
         source = LibrarySource(self.model, (name,), self.world, options)
-        return interpret(source.program(), [*arguments, *source.parameters().values()])
+        if (name, options) not in self._traced:
+            self._traced[name, options] = source.program()
+        program = self._traced[name, options]
+        return interpret(program, [*arguments, *source.parameters().values()])
 
     def forward_dynamics(self, q, v, tau, external=None, axes="frame"):
         wrenches = (external or {}).values()

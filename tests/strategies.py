@@ -1,6 +1,7 @@
 """Random robots and states for hypothesis: structure is drawn, numbers come from a drawn seed."""
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import tiburon as tb
@@ -139,6 +140,9 @@ def state(model, seed):
     q, v = model.random_state(rng)
     return q, v, rng.standard_normal(model.nv), rng.standard_normal(model.nv)
 
+
+few_examples = settings(parent=settings.get_profile("few"))
+"""Settings of tests whose examples take long, and that a slow run repeats with more."""
 
 GRAVITY = (1.5, -2.5, -9.0)
 """A gravity with no zero component: a wrong axis shows."""

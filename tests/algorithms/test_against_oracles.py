@@ -7,7 +7,7 @@ from hypothesis import given
 from tests.oracles import absolute
 from tests.robots import ROBOTS
 from tests.running import WAYS, OnFloats
-from tests.strategies import GRAVITY, models, seeds, state
+from tests.strategies import GRAVITY, few_examples, models, seeds, state
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
 from tiburon.algorithms.kinematics import frame_places
 
@@ -37,6 +37,7 @@ def check_all(model, seed, way):
     assert_close(ours.potential_energy(q), expected, ALGEBRA, max(1.0, weight))
 
 
+@few_examples
 @given(models(), seeds)
 def test_algorithms_equal_dense_oracles_on_random_trees(model, seed):
     """RNEA, CRBA, ABA and the energies agree with their dense forms on any tree."""
@@ -50,6 +51,7 @@ def test_algorithms_equal_dense_oracles_on_the_fixed_robots(name, way):
     check_all(ROBOTS[name], 7, way)
 
 
+@few_examples
 @given(models(), seeds)
 def test_frames_are_where_homogeneous_matrices_put_them(model, seed):
     """Every named frame has the pose that multiplying 4x4 matrices gives."""
@@ -63,6 +65,7 @@ def test_frames_are_where_homogeneous_matrices_put_them(model, seed):
 
 
 @pytest.mark.parametrize("axes", ["frame", "world"])
+@few_examples
 @given(models(), seeds)
 def test_external_forces_equal_dense_oracles(axes, model, seed):
     """A force at a body and one at a frame act as they do in world coordinates."""

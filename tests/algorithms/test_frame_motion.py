@@ -9,7 +9,7 @@ import tiburon as tb
 from tests.algorithms.on_floats import on_floats
 from tests.oracles import absolute, frames
 from tests.robots import ROBOTS, kicked
-from tests.strategies import models, seeds, state
+from tests.strategies import few_examples, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, assert_close
 from tiburon.functions.kinematics import point_options
 
@@ -31,6 +31,7 @@ def speed_scale(J, v):
     return max(1.0, float((np.abs(J) @ np.abs(v)).max()))
 
 
+@few_examples
 @given(models(), seeds, points, axes_of)
 def test_jacobians_are_the_columns_of_dense_matrices(model, seed, at, axes):
     """On any tree, at any point, in both axes."""
@@ -40,6 +41,7 @@ def test_jacobians_are_the_columns_of_dense_matrices(model, seed, at, axes):
         assert_close(floats("frame_jacobian", model, name, at, axes, q), expected)
 
 
+@few_examples
 @given(models(), seeds, points, axes_of)
 def test_velocity_equals_jacobian_times_v(model, seed, at, axes):
     """Two recursions: outward in body coordinates, and columns in the world."""
@@ -49,6 +51,7 @@ def test_velocity_equals_jacobian_times_v(model, seed, at, axes):
     assert_close(velocity, J @ v, ALGEBRA, speed_scale(J, v))
 
 
+@few_examples
 @given(models(), seeds, points, axes_of)
 def test_spatial_and_classical_accelerations_equal_dense_ones(model, seed, at, axes):
     """The spatial acceleration moves like a motion; the classical one adds omega x v."""

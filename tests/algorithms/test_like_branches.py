@@ -13,6 +13,7 @@ from tiburon.algorithms.like_branches import like_branches
 from tiburon.algorithms.pair_products import MAX_INLINED_BODIES
 from tiburon.algorithms.traversal import to_roots
 from tiburon.functions.kernel_source import LibrarySource
+from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace import interpret, trace
 from tiburon.trace.regions.lanes import LanesRegion
 
@@ -26,7 +27,11 @@ def groups(model):
 
 def regions(model, function=tb.forward_dynamics):
     """Calls in lanes of a function."""
-    program = LibrarySource(model, (function.__name__,), tb.World()).program()
+    return calls_in_lanes(LibrarySource(model, (function.__name__,), tb.World()).program())
+
+
+def calls_in_lanes(program):
+    """Calls in lanes of a program."""
     graph = program.graph
     called = [graph.payloads[n] for n in graph.live(program.roots) if graph.ops[n] == "call"]
     return [callee for callee in called if isinstance(callee, LanesRegion)]
@@ -147,12 +152,15 @@ def test_functions_of_like_branches_have_the_same_bits_alone_and_in_batches(shap
     given = {"q": q, "v": v, "vd": vd}
     results = {}
     for call, names in SIDE_BY_SIDE.items():
+        source = LibrarySource(model, (call.__name__,), tb.World())
+        program = source.program()
         if call is not tb.inverse_dynamics_derivatives or len(model.bodies) <= MAX_INLINED_BODIES:
-            assert regions(model, call), call.__name__
-        found = call(model, *(given[name] for name in names))
+            assert calls_in_lanes(program), call.__name__
+        kernel = make_kernel(ProgramSource(program), source.parameters())
+        found = kernel(*(given[name] for name in names))
         parts = found if isinstance(found, tuple) else (found,)
         for case in range(3):
-            alone = call(model, *(given[name][case] for name in names))
+            alone = kernel(*(given[name][case] for name in names))
             for one, all_of in zip(
                 alone if isinstance(alone, tuple) else (alone,), parts, strict=True
             ):
@@ -167,7 +175,7 @@ def test_functions_of_like_branches_have_the_same_bits_alone_and_in_batches(shap
     # accelerations by articulated bodies, whose visits are others
     back = tb.forward_dynamics(model, q, v, forces, method="articulated")
     assert_close(back, vd, 1e4 * ALGEBRA)
-    by_v = results[tb.inverse_dynamics_derivatives].by_v
+    _, _, by_v, _ = results[tb.inverse_dynamics_derivatives]
     for j in range(model.nv):
         step = np.eye(model.nv)[j]
         sides = [tb.inverse_dynamics(model, q, v + s * step, vd) for s in (1, -1)]

@@ -8,12 +8,13 @@ import tiburon as tb
 from tests.algorithms.on_floats import on_floats
 from tests.oracles import absolute, frames
 from tests.robots import ROBOTS, kicked
-from tests.strategies import models, seeds, state
+from tests.strategies import few_examples, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, assert_close
 
 ABOUT_ORIGIN = (("at", "world"),)
 
 
+@few_examples
 @given(models(), seeds)
 def test_momentum_and_its_matrix_equal_sums_over_bodies(model, seed):
     """About the origin and about the center of mass."""
@@ -31,6 +32,7 @@ def test_momentum_and_its_matrix_equal_sums_over_bodies(model, seed):
         assert_close(momentum, expected @ v, ALGEBRA, scale * max(1.0, float(np.abs(v).sum())))
 
 
+@few_examples
 @given(models(), seeds)
 def test_center_of_mass_moves_with_its_jacobian(model, seed):
     """J v is the rate of the center, by central differences."""

@@ -8,7 +8,7 @@ import tiburon as tb
 from tests.algorithms.on_floats import on_floats
 from tests.oracles import absolute, frames
 from tests.robots import ROBOTS, kicked, pendulum
-from tests.strategies import models, seeds, state
+from tests.strategies import few_examples, models, seeds, state
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
 from tiburon.functions.kinematics import point_options
 
@@ -26,6 +26,7 @@ def dense_inverse(model, q, names):
     return expected, scale
 
 
+@few_examples
 @given(models(), seeds)
 def test_inverse_inertias_equal_the_dense_product(model, seed):
     """Factors carried outward, and the two-sided recursion: both are J M^-1 J^T, on any tree."""
@@ -43,6 +44,7 @@ def test_inverse_inertias_equal_the_dense_product(model, seed):
     assert_close(own, expected[:6, :6], SOLVE, scale)
 
 
+@few_examples
 @given(models(), seeds)
 def test_apparent_inverse_inertia_is_that_of_the_relative_jacobian(model, seed):
     """Between two links: J_i - J_j at one point (Featherstone 1987, eq. 9.27)."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 import tiburon as tb
 from tests.formats.rich_models import rich_models
 from tests.model.samples import random_axis, random_inertia, random_pose
-from tests.strategies import models
+from tests.strategies import few_examples, models
 from tiburon import zoo
 from tiburon.formats.limits import Budget
 from tiburon.formats.native_read import model_from_native
@@ -20,8 +20,8 @@ def read(text):
     return model_from_native(text.encode(), Budget("robot.toml"))
 
 
+@few_examples
 @given(rich_models())
-@settings(max_examples=40)
 def test_writing_and_reading_gives_the_same_model(model):
     text = native_text(model)
     again = read(text)
@@ -33,8 +33,8 @@ def test_writing_and_reading_gives_the_same_model(model):
     assert again.structure_key() == model.structure_key()
 
 
+@few_examples
 @given(models())
-@settings(max_examples=80)
 def test_trees_round_trip(model):
     assert read(native_text(model)) == model
 

@@ -11,7 +11,7 @@ from hypothesis import given
 import tiburon as tb
 from tests.algorithms.on_floats import on_floats
 from tests.model.samples import random_inertia, random_pose
-from tests.strategies import models, seeds
+from tests.strategies import few_examples, models, seeds
 from tests.tolerances import ALGEBRA, assert_close
 from tiburon.formats.urdf_read import read_urdf
 from tiburon.formats.urdf_write import roll_pitch_yaw, write_urdf
@@ -49,6 +49,7 @@ def test_a_robot_from_a_file_is_written_as_it_was_read(tmp_path):
 KINDS = ("revolute", "prismatic", "fixed", "free", "planar", "universal", "cylindrical", "screw")
 
 
+@few_examples
 @given(models(kinds=KINDS, root=KINDS), seeds)
 def test_written_robots_move_equally(tmp_path_factory, model, seed):
     """Joints that URDF lacks become chains of others with the same frames and mass matrix."""
