@@ -234,13 +234,12 @@ def test_cylinders_in_a_varying_flow_converge_to_the_integral(ends, seed):
     def relative(place):
         return v[3:] + np.cross(v[:3], place) - flow(0.0, q[4:] + place)
 
-    expected, count = np.zeros(6), 4000
-    for s in (np.arange(count) + 0.5) / count * length:
-        place = start + s * axis
-        u = relative(place)
-        u = u - axis * (axis @ u)
-        f = -RHO * 1.1 * r * length / count * np.linalg.norm(u) * u
-        expected += [*np.cross(place, f), *f]
+    count = 4000
+    places = start + np.outer((np.arange(count) + 0.5) / count * length, axis)
+    u = v[3:] + np.cross(v[:3], places) - np.array(flow(0.0, (q[4:] + places).T)).T
+    u = u - np.outer(u @ axis, axis)
+    f = -RHO * 1.1 * r * length / count * np.linalg.norm(u, axis=1, keepdims=True) * u
+    expected = np.concatenate([np.cross(places, f).sum(axis=0), f.sum(axis=0)])
     for place, outward, C in ((start, -axis, ends[0]), (start + length * axis, axis, ends[1])):
         f = -0.5 * RHO * C * np.pi * r**2 * max(outward @ relative(place), 0.0) ** 2 * outward
         expected += [*np.cross(place, f), *f]

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import zipfile
+from functools import partial
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def damages(store):
         if name.endswith("zarr.json"):
             every = LABELS if _is_label(name) else 1
             for label, text in list(_json_damages(json.loads(content)))[::every]:
-                found[f"{name}: {label}"] = _on_file(name, _writing(text.encode()))
+                found[f"{name}: {label}"] = _on_file(name, _writing(text))
         if name == "zarr.json":
             found |= _header_damages(json.loads(content))
         if name.endswith("progress.npz"):
@@ -55,9 +56,12 @@ def _on_file(name, change):
     return lambda store: change(store / name)
 
 
-def _writing(content):
+def _writing(make, *arguments):
+    """Return a change that makes the content of a file only when it is written."""
+
     def change(file):
-        file.write_bytes(content)
+        content = make(*arguments)
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
 
     return change
 
@@ -82,7 +86,7 @@ def _byte_damages(content, files, store):
         "of another": b"" if len(other) == len(content) else other,
         "many brackets": b"[" * 200_000,
     }
-    return {label: _writing(changed) for label, changed in made.items() if changed != content}
+    return {label: _writing(bytes, changed) for label, changed in made.items() if changed != content}
 
 
 def _file_damages():
@@ -117,12 +121,12 @@ def _file_damages():
 
 
 def _json_damages(data):
-    """Iterate over changed texts of a JSON value: every part missing, or something else."""
+    """Iterate over makers of changed JSON texts: every part missing, or something else."""
     for path in _places(data):
         label = "/".join(map(str, path))
-        yield f"without {label}", json.dumps(_changed(data, path, None, delete=True))
+        yield f"without {label}", partial(_changed, data, path, None, delete=True)
         for wrong in random.Random(label).sample(WRONG, EACH):
-            yield f"{label} = {wrong!r}", json.dumps(_changed(data, path, wrong))
+            yield f"{label} = {wrong!r}", partial(_changed, data, path, wrong)
 
 
 def _places(data, path=()):
@@ -142,17 +146,20 @@ def _changed(data, path, value, *, delete=False):
         del inside[path[-1]]
     else:
         inside[path[-1]] = value
-    return copy
+    return json.dumps(copy)
 
 
 def _header_damages(data):
     """Return forged headers: what is said of the run is changed, with a checksum that fits."""
     header = json.loads(data["attributes"]["run"])
     found = {}
+
+    def forged(text):
+        attributes = {**data["attributes"], **signed("run", text())}
+        return json.dumps({**data, "attributes": attributes})
+
     for label, text in _json_damages(header):
-        attributes = {**data["attributes"], **signed("run", text)}
-        forged = json.dumps({**data, "attributes": attributes}).encode()
-        found[f"header: {label}"] = _on_file("zarr.json", _writing(forged))
+        found[f"header: {label}"] = _on_file("zarr.json", _writing(forged, text))
     return found
 
 
@@ -163,13 +170,19 @@ def _progress_damages(name, content):
     notes = json.loads(str(arrays["notes"]))
     found = {}
 
-    def add(label, changed, **options):
+    def saved(changed, save=np.savez):
         buffer = io.BytesIO()
-        np.savez(buffer, **changed)
-        found[f"progress: {label}"] = _on_file(name, _writing(buffer.getvalue()))
+        save(buffer, **changed)
+        return buffer.getvalue()
+
+    def with_notes(text):
+        return saved({**arrays, "notes": np.array(text())})
+
+    def add(label, changed):
+        found[f"progress: {label}"] = _on_file(name, _writing(saved, changed))
 
     for label, text in _json_damages(notes):
-        add(label, {**arrays, "notes": np.array(text)})
+        found[f"progress: {label}"] = _on_file(name, _writing(with_notes, text))
     for key, array in arrays.items():
         add(f"without {key}", {k: a for k, a in arrays.items() if k != key})
         for kind in ("f4", "i8", "c16", "S9", "bool"):
@@ -177,10 +190,9 @@ def _progress_damages(name, content):
                 add(f"{key} as {kind}", {**arrays, key: np.zeros(array.shape, kind)})
         add(f"{key} flat", {**arrays, key: array.reshape(-1)[:1]})
         add(f"{key} long", {**arrays, key: np.concatenate([array.reshape(-1)] * 3)})
-    packed = io.BytesIO()
-    np.savez_compressed(packed, **arrays, more=np.zeros(10**7))
-    found["progress: packed"] = _on_file(name, _writing(packed.getvalue()))
-    found["progress: claims much"] = _on_file(name, _writing(_claiming(content)))
+    packed = {**arrays, "more": np.zeros(10**7)}
+    found["progress: packed"] = _on_file(name, _writing(saved, packed, np.savez_compressed))
+    found["progress: claims much"] = _on_file(name, _writing(_claiming, content))
     return found
 
 

@@ -13,6 +13,7 @@ from tests.results import trajectory_samples as samples
 from tests.robots import double_pendulum
 from tiburon.native import result_memory as pool
 from tiburon.native.result_memory import POOLED_BUFFER_BYTES, allocate_results, pooled_bytes
+from tiburon.results import store as store_module
 from tiburon.simulation.recorder import Recorder
 
 COUNT = POOLED_BUFFER_BYTES // 8
@@ -167,22 +168,25 @@ def test_rows_in_memory_are_held_at_most_twice(known):
     assert peak < (1.0 if known else 2.0) * recorded_bytes(run) + OVERHEAD
 
 
-def test_streaming_keeps_one_chunk_in_memory(tmp_path):
+def test_streaming_keeps_one_chunk_in_memory(tmp_path, monkeypatch):
     """However many rows there are."""
     model = double_pendulum()
-    batch, portion = (2000,), 20
+    # modules are loaded before memory is measured
+    samples.recorded(model, store=tmp_path / "first.zarr")
+    monkeypatch.setattr(store_module, "CHUNK_BYTES", 4_000_000)
+    batch, portion = (500,), 20
     time, columns = samples.rows(model, portion, batch)
 
     def fill():
         recorder = Recorder(samples.header(model, batch), store=tmp_path / "run.zarr")
         for _ in range(30):
             recorder.append(time, columns, samples.checkpoint)
-        return recorder.finish(samples.outcomes(model, 2000), [], samples.checkpoint())
+        return recorder.finish(samples.outcomes(model, 500), [], samples.checkpoint())
 
     run, peak = peak_of(fill)
-    assert recorded_bytes(run) > 65_000_000
-    # a chunk of 16 MB, and what is made of it on its way to disk
-    assert peak < 50_000_000
+    assert recorded_bytes(run) > 16_000_000
+    # a chunk of 4 MB, and what is made of it on its way to disk
+    assert peak < 12_500_000
 
 
 @pytest.mark.slow
