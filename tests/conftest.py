@@ -122,3 +122,13 @@ def own_random_numbers(request):
     if generator is not None:
         seed = zlib.crc32(request.node.name.encode())
         generator.bit_generator.state = np.random.default_rng(seed).bit_generator.state
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    """Interpret graphs instead of compiling them, for claims that do not depend on machine code.
+
+    Quicker where functions are called a few times. Robots must be those of the test alone: they
+    keep what was made for them.
+    """
+    monkeypatch.setenv("TIBURON_ENGINE", "interpreter")

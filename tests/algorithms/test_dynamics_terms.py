@@ -265,6 +265,7 @@ def test_errors_name_the_options():
         tb.regressor(ROVER, q, v, tau[:2])
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_hybrid_and_floating_dynamics_with_coupled_joints():
     """Gears and rotors: known accelerations of leaders move followers too."""
     model = tied()
@@ -286,6 +287,7 @@ def test_hybrid_and_floating_dynamics_with_coupled_joints():
     assert_close(found, forces, SOLVE, scale * np.abs(rates).max())
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_dynamics_terms_of_prescribed_joints_at_a_time():
     """A pendulum on a shaker: the equation of motion holds at any time, term by term."""
     shake = tb.Driven("shaker", tb.Prismatic("shake", (1, 0, 0)), tb.Harmonic(0.1, frequency=3))
@@ -347,6 +349,7 @@ def test_large_models_run_every_function_on_the_tape():
     assert_close(Y @ phi, tb.inverse_dynamics(model, q, v, vd, world=WORLD), ALGEBRA, scale)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_regressor_refuses_water_and_its_advice_is_exact():
     """What water needs holds no inertial parameter: regressor on land plus that is the whole."""
     model = immersed(random_tree(5, 4), 2)

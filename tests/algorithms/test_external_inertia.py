@@ -109,6 +109,7 @@ def differences(function, count):
     return np.array([(function(h * e) - function(-h * e)) / (2 * h) for e in np.eye(count)]).T
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_derivatives_include_external_inertias():
     """Those of forward and inverse dynamics are central differences; linearize follows."""
     model, A = arm(), matrix(4)
@@ -147,6 +148,7 @@ def test_derivatives_include_external_inertias():
     assert_close(linear.A[n:], np.hstack([by_q, by_v]), DIFFERENCE)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_payload_is_linearized_as_an_external_inertia():
     """Without gravity, a point mass in the hand; in continuous time and for one step."""
     model, m = arm(), 3.0

@@ -68,6 +68,7 @@ FUNCTIONS = [
 ]
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_geometry_by_name_is_that_of_a_robot_built_with_it(seed):
     """All joint kinds and welds, frames, the base; at its own values the robot stays as it is."""
@@ -145,6 +146,7 @@ def test_geometry_of_a_weld_beside_armatures_of_the_joints_after_it():
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_geometry_in_water_of_a_robot_with_a_floating_base():
     """Hydrodynamic coefficients belong to bodies, wherever these are put."""
     rng = np.random.default_rng(5)

@@ -64,6 +64,7 @@ def test_locked_arm_has_the_energies_of_an_arm_that_is_held(water):
     assert np.abs(borne).max() < 1e-12 * weight
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_locked_arm_falls_like_an_arm_that_is_held():
     """In machine code, hybrid dynamics with the joints still is forward dynamics of the locked."""
     water = WATERS["shear with a surface"]
@@ -88,6 +89,7 @@ def test_cylinders_on_fixed_joints_report_the_flow_where_they_are():
     assert [flow.speed for flow in alone] == pytest.approx(speeds, rel=1e-12)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_locked_arm_in_uniform_current_moves_as_one_body():
     """In a uniform stream bodies on fixed joints are one link, with the numbers of one."""
     _, locked, *_ = held_and_locked(3)

@@ -17,6 +17,7 @@ def differences(function, steps):
     return np.array([(function(h * e) - function(-h * e)) / (2 * h) for e in steps]).T
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("water", [water_1995(TIME), SHEAR], ids=["uniform", "shear"])
 def test_derivatives_are_central_differences(water):
     model, (q, v, tau) = reference_1995(2), state_1995(2)

@@ -24,6 +24,7 @@ def without_drag(model):
     return tb.Model("smooth", bodies)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_mass_matrix_holds_added_mass():
     """Columns are forces of unit accelerations at rest in still water without gravity."""
     model = fixture_b()
@@ -44,6 +45,7 @@ def test_kinetic_energy_is_that_of_the_mass_matrix_in_still_water():
     assert_close(tb.kinetic_energy(model, q, v, fluid=STILL), 0.5 * v @ H @ v)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_gravity_force_is_the_slope_of_potential_energy():
     model = fixture_b()
     q, *_ = state_b()
@@ -63,6 +65,7 @@ def energy(model, q, v, fluid):
     return tb.kinetic_energy(model, q, v, fluid=fluid) + tb.potential_energy(model, q, fluid=fluid)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_power_of_joint_forces_is_the_rate_of_energy_in_still_water():
     model = without_drag(fixture_b())
     q, v, tau, _ = state_b()
@@ -73,6 +76,7 @@ def test_power_of_joint_forces_is_the_rate_of_energy_in_still_water():
     assert_close((ahead - behind) / (2 * h), tau @ v, 10 * DIFFERENCE, abs(tau @ v) + 100.0)
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("fluid", [STILL, STREAM], ids=["still", "stream"])
 def test_drag_dissipates_energy(fluid):
     """Against the water, drag never does work on the robot that drifts with it."""
@@ -111,6 +115,7 @@ def test_user_functions_use_the_water_they_are_compiled_for():
     )
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_inverse_inertias_at_frames_include_added_mass():
     """J M^-1 J^T and its inverse, with added mass in M."""
     model = fixture_b()

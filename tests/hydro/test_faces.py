@@ -173,6 +173,7 @@ def test_number_of_strips_matters_in_curved_flow(kind):
     assert errors[2] < 2e-4 * scale
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("kind", [tb.BoxDrag, tb.EllipsoidDrag])
 @pytest.mark.parametrize("sea", ["stream", "wave"])
 def test_traced_drag_has_the_derivative_of_differences(kind, sea):

@@ -72,6 +72,7 @@ def rate(model, q, v, tau, water, gravity):
     return (at(h) - at(-h)) / (2.0 * h), scale
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("seed", range(3))
 def test_momentum_of_a_floating_robot_in_still_water_is_conserved(seed):
     """Without gravity, buoyancy and drag nothing acts on robot and water together.
@@ -91,6 +92,7 @@ def test_momentum_of_a_floating_robot_in_still_water_is_conserved(seed):
     assert np.abs(dry).max() / DIFFERENCE_STEP > 1e-3
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("seed", range(3))
 def test_momentum_changes_by_the_force_on_the_base(seed):
     """A wrench on a floating base is all that changes it: d/dt h = wrench about the origin."""
@@ -103,6 +105,7 @@ def test_momentum_changes_by_the_force_on_the_base(seed):
     assert_close(found, wrench, DIFFERENCE, scale)
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("at", ["com", "world"])
 @pytest.mark.parametrize("sea", SEAS)
 def test_momentum_is_matrix_times_velocity_plus_momentum_at_rest(sea, at):

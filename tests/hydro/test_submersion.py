@@ -206,6 +206,7 @@ def test_buoyancy_is_the_gradient_of_the_energy(name, attitude):
         assert_close(force, slopes_of(model, q), 10 * DIFFERENCE, scale=RHO * G * 0.1)
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("name", ["box", "cylinder", "capsule"])
 @pytest.mark.parametrize("attitude", ATTITUDES)
 def test_stiffness_is_the_derivative_of_buoyancy(name, attitude):

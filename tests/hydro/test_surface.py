@@ -318,6 +318,7 @@ def test_inverse_inertias_include_the_submerged_part():
     assert_close(found, H, 1e-10, scale=np.abs(H).max())
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_derivatives_at_the_surface():
     """Against differences of the dynamics itself."""
     model = wet_float()

@@ -90,6 +90,7 @@ def test_mass_matrix_is_reduced(case):
     assert_close(tb.mass_matrix(model, q), expected)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_inverse_dynamics_is_reduced(case):
     """Joint forces are G^T ID'(q', G v, G vd)."""
     model, loose, G, q, v, vd, q_loose = case
@@ -114,6 +115,7 @@ def test_forward_dynamics_equals_that_of_the_constrained_robot(case):
     assert (batch == found).all()
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_energies_momentum_and_poses_equal_those_of_the_uncoupled_robot(case):
     model, loose, G, q, v, _, q_loose = case
     assert tb.kinetic_energy(model, q, v) == pytest.approx(
@@ -139,6 +141,7 @@ def test_energies_momentum_and_poses_equal_those_of_the_uncoupled_robot(case):
         assert_close(ours, theirs)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_coriolis_matrix_and_regressor_are_reduced(case):
     model, loose, G, q, v, vd, q_loose = case
     C = tb.coriolis_matrix(loose, q_loose, G @ v)
@@ -154,6 +157,7 @@ def test_inverse_mass_matrix_inverts(case):
     assert_close(product, np.eye(model.nv), SOLVE, np.linalg.cond(H))
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_joint_forces_of_reactions_add_up(case):
     model, _, _, q, v, vd, _ = case
     tau = tb.inverse_dynamics(model, q, v, vd)

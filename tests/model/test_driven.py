@@ -123,6 +123,7 @@ def states(seed=6):
     return driven, q, v, rng.standard_normal(driven.nv), np.array([x, *q]), np.array([xd, *v]), xdd
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("method", ["articulated", "composite"])
 def test_prescribed_motion_is_hybrid_dynamics_with_known_acceleration(method):
     """The rest moves as if the hinge obeyed the path (Featherstone 1987, sec. 7.4.4, 7.5.2)."""
@@ -139,6 +140,7 @@ def test_prescribed_motion_is_hybrid_dynamics_with_known_acceleration(method):
     assert_close(tb.mass_matrix(driven, q, time=NOW), M[1:, 1:])
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_energies_and_poses_equal_those_of_the_free_robot_at_that_time():
     driven, q, v, _, q_all, v_all, _ = states()
     free = machine(False)

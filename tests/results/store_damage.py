@@ -86,7 +86,9 @@ def _byte_damages(content, files, store):
         "of another": b"" if len(other) == len(content) else other,
         "many brackets": b"[" * 200_000,
     }
-    return {label: _writing(bytes, changed) for label, changed in made.items() if changed != content}
+    return {
+        label: _writing(bytes, changed) for label, changed in made.items() if changed != content
+    }
 
 
 def _file_damages():
