@@ -94,7 +94,7 @@ def drive_cut_joint(
     parts = model._parts._replace(
         bodies=(*bodies, carried), loops=kept, actuators=(*model.actuators, motor), poses=()
     )
-    found = Model._of(model.name, parts, model.about, not model.immovable_joint_names)
+    found = model._changed(parts, None)
     poses = {}
     for key, q in model.poses.items():
         try:

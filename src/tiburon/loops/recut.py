@@ -215,14 +215,9 @@ def recut(
         if line.name not in used and line.joint.kind != "free"
     )
     parts = model._parts._replace(bodies=tuple(bodies), loops=(*closures, *ties), poses=())
-    movable = not model.immovable_joint_names
-    found = Model._of(name or model.name, parts, model.about, movable)
+    found = model._changed(parts, name)
     poses = _poses(model, found)
-    return (
-        found
-        if not poses
-        else Model._of(found.name, parts._replace(poses=poses), model.about, movable)
-    )
+    return model._changed(parts._replace(poses=poses), name) if poses else found
 
 
 def _poses(model: Model, other: Model) -> tuple[tuple[str, JointPositions], ...]:

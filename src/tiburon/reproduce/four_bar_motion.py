@@ -70,5 +70,4 @@ def exactly_balanced(model: Model) -> Model:
             own = Inertia(body.inertia.mass, (center.real, center.imag, 0.0), body.inertia.tensor)
             body = changed(body, inertia=own)
         bodies.append(body)
-    parts = model._parts._replace(bodies=tuple(bodies))
-    return Model._of(model.name, parts, model.about, not model.immovable_joint_names)
+    return model._changed(model._parts._replace(bodies=tuple(bodies)), None)

@@ -122,8 +122,7 @@ def two_pumas() -> Model:
         damping, friction = (float(np.ravel(x)[0]) for x in (passive.damping, passive.friction))
         own = replace(motor, damping=damping / n**2, friction=friction / n)
         actuators.append(replace(actuator, motor=own))
-    parts = model._parts._replace(actuators=tuple(actuators))
-    return Model._of(model.name, parts, model.about, not model.immovable_joint_names)
+    return model._changed(model._parts._replace(actuators=tuple(actuators)), None)
 
 
 class _Shared(NamedTuple):
