@@ -549,27 +549,15 @@ class GaitPath:
         """
         if self.ground is None:
             return 0.0
-        size = tuple(p[-len(field_size(self.ground)) :])
-        handle = _grid(self.ground).table.handle if handles is None else handles
-        return _center_height(self.ground, size, tuple(handle), x, y, point.radius) - z
+        grid, size = _grid(self.ground), tuple(p[-len(field_size(self.ground)) :])
+        handle = grid.table.handle if handles is None else handles
+        height, tilt = TERRAIN_HEIGHTS[grid.smooth](x, y, placed_field(size, tuple(handle)))
+        return height + point.radius / tilt - z
 
 
 def _grid(ground: Ground) -> GroundGrid:
     assert ground.grid is not None
     return ground.grid
-
-
-def _center_height(
-    ground: Ground,
-    size: tuple[Scalar, ...],
-    handle: tuple[Scalar, ...],
-    x: Scalar,
-    y: Scalar,
-    radius: float,
-) -> Scalar:
-    """Return the height of the center of a ball that touches the ground below it [m]."""
-    height, tilt = TERRAIN_HEIGHTS[_grid(ground).smooth](x, y, placed_field(size, handle))
-    return height + radius / tilt
 
 
 def _on_ground(model: Model, q: Any, points: Sequence[ContactPoint], world: World) -> Any:

@@ -207,12 +207,6 @@ def _fins(setting: Setting, q: Scalars, v: Scalars, deflections: Scalars) -> Any
     return as_traced(list(fin_joint_forces(setting, q, v, deflections)))
 
 
-def _fin_links(model: Model) -> Options:
-    """Return what code depends on beside the layout: the link on which each fin is."""
-    links = tuple(model.plan.frame(body).body for body, _ in steerable_fins(model))
-    return (("links of fins", links),)
-
-
 @front_door(_fins)
 def fin_force(
     model: Model,
@@ -256,7 +250,9 @@ def fin_force(
         "parameters": parameters,
         **delivery,
     }
-    return _fins.request(model, (q, v, deflections), conditions, _fin_links(model))
+    # code depends on the link on which each fin is
+    links = tuple(model.plan.frame(body).body for body, _ in steerable_fins(model))
+    return _fins.request(model, (q, v, deflections), conditions, (("links of fins", links),))
 
 
 # -- the form of marine control -------------------------------------------------------------------

@@ -483,7 +483,8 @@ def with_estimates(model: Model, report: Sequence[BodyHydrodynamics]) -> Model:
 def _estimate_body(body: Body, density: float, overwrite: bool, panels: int) -> BodyHydrodynamics:
     if body.fluid is not None and not overwrite:
         return BodyHydrodynamics(body.name, body.fluid, reason="has coefficients already")
-    shapes = _wetted_shapes(body.shapes)
+    # collision shapes are simpler
+    shapes = tuple(shape for shape in body.shapes if shape.role != "visual") or body.shapes
     if not shapes:
         return BodyHydrodynamics(body.name, body.fluid, reason="has no shape")
     try:
@@ -498,9 +499,3 @@ def _estimate_body(body: Body, density: float, overwrite: bool, panels: int) -> 
         # shapes do not determine fins: keep those of the body
         fluid = replace(fluid, fins=body.fluid.fins)
     return BodyHydrodynamics(body.name, fluid, estimate.quality, remark=remark)
-
-
-def _wetted_shapes(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
-    """Return the collision shapes, which are simpler, or else all shapes."""
-    solid = tuple(shape for shape in shapes if shape.role != "visual")
-    return solid or shapes

@@ -507,7 +507,14 @@ class BodyFluid:
         matrices = ("added_mass", "linear_damping", "quadratic_damping")
         convert(self, matrix6, element, *(x for x in matrices if getattr(self, x) is not None))
         for quantity in ("linear_damping", "quadratic_damping"):
-            _check_damping(getattr(self, quantity), element, quantity)
+            matrix: Matrix6 | None = getattr(self, quantity)
+            least = min((row[i] for i, row in enumerate(matrix or ())), default=0.0)
+            if least < 0.0:
+                raise ModelError(
+                    f"{element}: {quantity} must have no negative entry on its diagonal, got "
+                    f"{least:g}; published derivatives such as X_u and X_u|u| are the negative of "
+                    "its entries"
+                )
         if self.added_mass is not None:
             M = symmetric(np.array(self.added_mass), element)
             eigenvalues = np.linalg.eigvalsh(M)
@@ -532,13 +539,3 @@ class BodyFluid:
             object.__setattr__(self, part, tuple(given))
         if self.reference_density is not None:
             convert(self, positive_density, element, "reference_density")
-
-
-def _check_damping(matrix: Matrix6 | None, element: str, quantity: str) -> None:
-    """Raise if damping would accelerate a body."""
-    least = min((row[i] for i, row in enumerate(matrix or ())), default=0.0)
-    if least < 0.0:
-        raise ModelError(
-            f"{element}: {quantity} must have no negative entry on its diagonal, got {least:g}; "
-            "published derivatives such as X_u and X_u|u| are the negative of its entries"
-        )

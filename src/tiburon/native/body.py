@@ -323,13 +323,6 @@ def _load_all(
     return refs
 
 
-def _all_arguments(m: NativeMachine, given: Arguments, count: int, base: Base) -> list[Ref]:
-    """Return all arguments of a region; many of them are loaded where code uses them."""
-    if isinstance(m, LlvmMachine) and count >= MANY_RESULTS:
-        return given.late(base, m.target)
-    return given.load(m, 0, count, base)
-
-
 def _load_many(m: NativeMachine, memory: Slots, count: int, base: Any) -> list[Ref]:
     """Load contiguous values; many of them where code uses them, so they must not change."""
     if isinstance(m, LlvmMachine) and count >= MANY_RESULTS:
@@ -486,11 +479,14 @@ def _write_while_loop(
 ) -> None:
     size = len(loop.states)
     body = _Body(loop, base)
-    arguments = _all_arguments(m, given, size + len(loop.others), base)
+    count = size + len(loop.others)
+    # many arguments are loaded where code uses them
+    late = isinstance(m, LlvmMachine) and count >= MANY_RESULTS
+    arguments = given.late(base, m.target) if late else given.load(m, 0, count, base)
     body.bind(loop.others, arguments[size:])
-    state, count = m.slots(size), m.slots(1)
+    state, counter = m.slots(size), m.slots(1)
     _move_all(m, state, arguments[:size], base)
-    m.store_slot(count, 0, m.constant(0.0))
+    m.store_slot(counter, 0, m.constant(0.0))
     active_memory = m.truth_memory(True)
     first, rest = _split(instructions, loop.condition)
     for _ in m.repeat(loop.max_iterations):
@@ -510,11 +506,11 @@ def _write_while_loop(
                 m.store_slot(state, k, kept)
         else:
             _store_all(m, state, [m.choose(active, *pair) for pair in zip(new, old, strict=True)])
-        done = m.load_slot(count, 0)
-        m.store_slot(count, 0, m.choose(active, m.add(done, m.constant(1.0)), done))
+        done = m.load_slot(counter, 0)
+        m.store_slot(counter, 0, m.choose(active, m.add(done, m.constant(1.0)), done))
     unfinished = m.load_truth(active_memory)
     converged = m.choose(unfinished, m.constant(0.0), m.constant(1.0))
-    last = [*_load_many(m, state, size, base), m.load_slot(count, 0), converged]
+    last = [*_load_many(m, state, size, base), m.load_slot(counter, 0), converged]
     _move_all(m, found, last, base)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from tiburon.argument_checks import at_least
 from tiburon.arrays import NDArray
 from tiburon.errors import (
     CompileError,
@@ -156,7 +157,9 @@ class Kernel:
                 advice = "pass values that differ from case to case when calling"
                 raise ShapeError(item.name, item.shape, value.shape, advice=advice)
             if not np.isfinite(value).all():
-                raise _non_finite(item, value)
+                place = tuple(int(k) for k in np.argwhere(~np.isfinite(value))[0])
+                index = (place[0] if len(place) == 1 else place) if place else None
+                raise NonFiniteError(item.name, index, float(value[place]))
             value.flags.writeable = False
             self.parameters[item.name] = value
         self._along: dict[tuple[str, ...], Kernel] = {}
@@ -251,10 +254,7 @@ class Kernel:
     ) -> Callable[..., Any]:
         """Return the kernel of a weighted sum of results, differentiated by the arguments.
 
-        Args:
-            of: Results, as `tiburon.trace.reverse_derivative` takes them.
-            by: Arguments, likewise.
-            values: Whether to return the results first.
+        The options are those of `forward`.
         """
         return self._derived(self.derivative("reverse_derivative", of, by, values))
 
@@ -264,12 +264,7 @@ class Kernel:
         """Return the kernel of all derivatives, by an algorithm of its own where there is one.
 
         Dynamics of robots whose velocities are rates of positions are differentiated by recursion,
-        which takes a third of the time.
-
-        Args:
-            of: Results, as `tiburon.trace.jacobian` takes them.
-            by: Arguments, likewise.
-            values: Whether to return the results first.
+        which takes a third of the time. The options are those of `forward`.
         """
         return self._derived(self.derivative("jacobian", of, by, values))
 
@@ -429,7 +424,7 @@ class Kernel:
             raise OptionError("errors", ("raise", "flag"), errors)
         if self._counted is not None and self._counted.calls_left() <= 0:
             self._replace_quick_code(self._counted)
-        limit = None if threads is None else _thread_limit(threads)
+        limit = None if threads is None else at_least("threads", threads, 1)
         if self._plain is not None and errors == "raise":
             ordered = arguments if not named else self._in_order(arguments, named)
             plain = None if ordered is None else self._plain.run(ordered, out, limit)
@@ -538,20 +533,8 @@ def kernel_of(kernel: Any) -> Kernel:
     return found
 
 
-def _thread_limit(threads: Any) -> int:
-    if not isinstance(threads, (int, np.integer)) or threads < 1:
-        raise DomainError("threads", "a whole number of at least 1", repr(threads))
-    return int(threads)
-
-
 def _leading(shape: tuple[int, ...]) -> str:
     return f"({', '.join(['...', *map(str, shape)])})"
-
-
-def _non_finite(item: Input, value: Array) -> NonFiniteError:
-    place = tuple(int(k) for k in np.argwhere(~np.isfinite(value))[0])
-    index = (place[0] if len(place) == 1 else place) if place else None
-    return NonFiniteError(item.name, index, float(value[place]))
 
 
 _FLOAT64 = np.dtype(np.float64)

@@ -137,13 +137,9 @@ def stack_bytes(assembly: str) -> int:
         if name not in known:
             text = functions.get(name, "")
             called = map(needed, set(_CALL.findall(text)))
-            known[name] = _array_bytes(text) + max(called, default=0)
+            arrays = _STACK_ARRAY.findall(text)
+            size = sum(8 * int(count) * int(lanes or 1) for count, lanes in arrays)
+            known[name] = size + max(called, default=0)
         return known[name]
 
     return max(map(needed, functions), default=0)
-
-
-def _array_bytes(text: str) -> int:
-    """Return the size of all stack arrays of a text."""
-    sizes = _STACK_ARRAY.findall(text)
-    return sum(8 * int(count) * int(lanes or 1) for count, lanes in sizes)

@@ -531,22 +531,6 @@ def checked_attributes(
     return attributes
 
 
-def read_attributes(files: RunFiles) -> dict[str, Any]:
-    """Return the attributes of a run on disk after checking them."""
-    attributes = checked_attributes(
-        files, "run", FORMAT, VERSION, lambda _: "open it with xarray.open_zarr"
-    )
-    path = files.path
-    rows = attributes.get("chunk_rows")
-    if type(rows) is not int or not 1 <= rows <= MAX_READ_ROWS:
-        raise RunFileError(
-            path,
-            f"chunk_rows must be a whole number from 1 to {MAX_READ_ROWS}, got "
-            f"{str(rows)[:80]!r}; restore zarr.json",
-        )
-    return attributes
-
-
 @contextmanager
 def writing(path: Path, safe: str = "") -> Iterator[None]:
     """Raise `RunFileError` in place of an operating system error."""
@@ -878,11 +862,19 @@ class RunStore:
         if not there:
             raise RunFileError(target, "does not exist; check the path")
         files = RunFiles(target)
-        attributes = read_attributes(files)
+        advice = "open it with xarray.open_zarr"
+        attributes = checked_attributes(files, "run", FORMAT, VERSION, lambda _: advice)
+        rows = attributes.get("chunk_rows")
+        if type(rows) is not int or not 1 <= rows <= MAX_READ_ROWS:
+            raise RunFileError(
+                target,
+                f"chunk_rows must be a whole number from 1 to {MAX_READ_ROWS}, got "
+                f"{str(rows)[:80]!r}; restore zarr.json",
+            )
         header = header_from_text(target, attributes["run"], model, world)
         # a resumed run holds a chunk in memory
-        size = attributes["chunk_rows"] * header.row_bytes
-        if attributes["chunk_rows"] > 1 and size > FILE_BYTES:
+        size = rows * header.row_bytes
+        if rows > 1 and size > FILE_BYTES:
             raise RunFileError(
                 target,
                 f"chunk_rows gives chunks of {size / 1e6:.4g} MB, expected at most "

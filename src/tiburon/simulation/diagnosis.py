@@ -95,7 +95,10 @@ def first_to_diverge(
         given = tuple(system.rates(q, w, tuple(np.float64(x) for x in held), *(now or (time,))))
         bad = [k for k, x in enumerate(given) if not np.isfinite(x)]
         if bad:
-            lost.extend(_without_gap(system, q, w, *(now or (time,))))
+            if model.loops:
+                # loops whose residuals are not finite, as of a disc that lies flat
+                gaps = system.gaps(q, np.float64((now or (time,))[0]), w[model.nv :])
+                lost.extend(open_loops(model, gaps, np.inf))
             worst = np.array([abs(x) for x in w])
             if len(bad) == len(given) and np.isfinite(worst).all():
                 bad = [int(np.argmax(worst))]
@@ -192,14 +195,6 @@ def _undetermined(system: System) -> Cause | None:
         names = [system.model.v_names[i] for i in system.legs.independent]
         words = f"joints {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}"
     return Cause(f"{words}, {UNDETERMINED}", None)
-
-
-def _without_gap(system: System, q: Scalars, w: Scalars, time: Any) -> list[str]:
-    """Return the loops whose residuals are not finite, as of a disc that lies flat."""
-    model = system.model
-    if not model.loops:
-        return []
-    return open_loops(model, system.gaps(q, np.float64(time), w[model.nv :]), np.inf)
 
 
 def _cause(system: System, place: int) -> Cause:

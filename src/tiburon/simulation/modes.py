@@ -30,7 +30,6 @@ from tiburon.functions.library import check_places
 from tiburon.model import Model, Water, World
 from tiburon.notebook import notebook_table
 from tiburon.record import record
-from tiburon.simulation.eigenmodes import EigenModes
 from tiburon.simulation.equilibrium import ClosedMotion, SmallMotion, settle
 from tiburon.simulation.system import System
 from tiburon.trace.declared import is_traced
@@ -389,6 +388,8 @@ def modes(
     if not positive("slowest", slowest) < 1.0:
         raise DomainError("slowest", "a fraction below 1", f"{slowest:g}")
     found = motion.members(A, position, states, slowest)
+    values = [*np.zeros(len(found.free)), *found.values]
+    vectors = [*found.free.astype(np.complex128), *found.vectors]
     return Modes(
         model,
         position,
@@ -396,7 +397,7 @@ def modes(
         states,
         motion.rates(position, states)[: model.nv],
         A,
-        _members(found, model.nv),
+        tuple(_mode(complex(a), z, model.nv) for a, z in zip(values, vectors, strict=True)),
         found.zeros,
         time,
     )
@@ -405,12 +406,6 @@ def modes(
 def _smooth(element: Element) -> Element:
     """Return an element without Coulomb friction, which is discontinuous at rest."""
     return replace(element, coulomb=False) if isinstance(element, PassiveJoints) else element
-
-
-def _members(found: EigenModes, nv: int) -> tuple[Mode, ...]:
-    values = [*np.zeros(len(found.free)), *found.values]
-    vectors = [*found.free.astype(np.complex128), *found.vectors]
-    return tuple(_mode(complex(a), z, nv) for a, z in zip(values, vectors, strict=True))
 
 
 def _mode(value: complex, eigenvector: NDArray[np.complex128], nv: int) -> Mode:

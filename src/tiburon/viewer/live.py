@@ -852,7 +852,8 @@ class LiveScene:
         scenes = [scene_of(model) for model in robots]
         self.size = max(scene.size for scene in scenes)
         start = [_initial_poses(model) for model in robots]
-        self.bounds = bounds or _start_bounds(scenes, start)
+        motions = [Motion(poses[None, None], {}, None) for poses in start]
+        self.bounds = bounds or bounds_of(scenes, motions, slice(None))
         self._view = view_rotation(world)
         api = self.server.scene
         # all nodes are children of one, which moves in follow mode while the camera is fixed
@@ -1082,11 +1083,6 @@ def _initial_poses(model: Model) -> Array:
     motion = sample_motion(Track(model, None, q), np.zeros(1), 1)
     first: Array = motion.poses[0, 0]
     return first
-
-
-def _start_bounds(scenes: Iterable[Scene], start: Sequence[Array]) -> Bounds:
-    motions = [Motion(poses[None, None], {}, None) for poses in start]
-    return bounds_of(list(scenes), motions, slice(None))
 
 
 _starting = threading.Lock()

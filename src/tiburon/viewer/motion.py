@@ -1,5 +1,6 @@
 """Motion sampled at frame times: the pose of every body in each frame."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -157,15 +158,11 @@ def sample_motion(track: Track, times: Array, most_cases: int) -> Motion:
         first = _by_case(
             "contacts", flat, len(rows), points * CONTACT_ENTRIES, "contacts", track.time is None
         )[:, 0]
-        contacts = _contacts_at(first.reshape(-1, points, CONTACT_ENTRIES)[kept][at], before)
+        # of points that ever touch, those of the row before a frame
+        table = first.reshape(-1, points, CONTACT_ENTRIES)[kept][at]
+        touching = np.nan_to_num(table[..., CONTACT_MODE]) > 0.0
+        contacts = table[before][:, touching.any(axis=0)]
     return Motion(_between(poses[before], poses[after], share), forces, thrust, contacts)
-
-
-def _contacts_at(rows: Array, before: NDArray[np.intp]) -> Array:
-    """Return the contacts of each frame: those of the row before it, of points that ever touch."""
-    touching = np.nan_to_num(rows[..., CONTACT_MODE]) > 0.0
-    found: Array = rows[before][:, touching.any(axis=0)]
-    return found
 
 
 def _times(track: Track) -> Array:
@@ -203,10 +200,7 @@ def _by_case(
         )
     if array.size == 0 and width:
         raise ShapeError(argument, "at least one case", f"shape {array.shape}")
-    cases = 1
-    for length in array.shape[1:-1]:
-        cases *= length
-    return array.reshape(rows, cases, width)
+    return array.reshape(rows, math.prod(array.shape[1:-1]), width)
 
 
 def _brackets(

@@ -68,7 +68,8 @@ def acceleration_terms(
     factor = tree.apply([mass[i * n + j] for i, j in tree.layout.elements()], inline=inline)
     free = [force - c for force, c in zip(tau, bias, strict=True)]
     vd = SolveTree(parents).apply([*factor, *free], inline=inline)
-    by_q, by_v = _opposing(around, q, v, vd)
+    vectors = _force_vectors(around, q, opposite=True)
+    by_q, by_v = force_matrices(around.plan, vectors(list(q), list(v), list(vd)))
     return AccelerationTerms(list(vd), list(factor), list(by_q), list(by_v))
 
 
@@ -128,15 +129,6 @@ def _resting(
 
     bias, S, inertial = vectors(list(q), list(v))
     return bias, composite_products(plan, S, inertial)
-
-
-def _opposing(
-    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]
-) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
-    """Compute -dID/dq and -dID/dv, row by row."""
-    plan = around.plan
-    vectors = _force_vectors(around, q, opposite=True)
-    return force_matrices(plan, vectors(list(q), list(v), list(vd)))
 
 
 def _force_vectors(
