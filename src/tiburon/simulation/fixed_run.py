@@ -181,7 +181,7 @@ class _Plan:
         self.clocks = clocks = np.empty((last - first, len(clock)))
         clocks[:] = clock
         clocks[:, DONE] = ORDINALS[: last - first] + float(first)
-        self._base = first // every + (not recorded)
+        self.base = first // every + (not recorded)
         self._recorded = recorded
         self._chained, self._cases = chained, cases
         # two buffers, each with all that steps pass on
@@ -222,7 +222,7 @@ class _Plan:
     def attach(self, rows: Mapping[str, Array]) -> None:
         """Begin with arrays of the recorder that steps can write to, shape (rows, cases, width)."""
         count, cases, chained = (
-            self.last // self._every + 1 - self._base,
+            self.last // self._every + 1 - self.base,
             self._cases,
             self._chained,
         )
@@ -236,7 +236,7 @@ class _Plan:
             else {name: np.empty((cases, width)) for name, width in chained.items()}
         )
         # step of the first row that is not complete
-        self.row_due = self._base * self._every
+        self.row_due = self.base * self._every
 
     def detach(self) -> None:
         """Release all arrays of a run."""
@@ -260,7 +260,7 @@ class _Plan:
         if step == self.first:
             return self.start
         if step % self._every == 0:
-            row = step // self._every - self._base
+            row = step // self._every - self.base
             return {name: values[row] for name, values in self.rows.items()}
         buffer = self._buffers[self._turn(step)]
         if not self._lanes:
@@ -307,7 +307,7 @@ class _Plan:
         row, turn = divmod(step, every)
         if turn == 0:
             q, v, x = parts[3]
-            row -= self._base
+            row -= self.base
             return [q[row], v[row], x[row] if len(x) else x]
         calls = step - self.first
         return parts[2 - ((calls % every if self._alike else calls) & 1)]
@@ -318,15 +318,11 @@ class _Plan:
 
     def rows_before(self, step: int) -> int:
         """Return the number of rows before a step."""
-        return (step - 1) // self._every + 1 - self._base
-
-    def fill(self, rows: int) -> None:
-        """Take rows for complete."""
-        self.filled, self.row_due = rows, self._every * (self._base + rows)
+        return (step - 1) // self._every + 1 - self.base
 
     def row_times(self, first: int, last: int, begin: float, dt: float) -> Array:
         """Return the times of some rows [s]."""
-        first, last = first + self._base, last + self._base
+        first, last = first + self.base, last + self.base
         times = np.arange(first * self._every, last * self._every, self._every, dtype=np.float64)
         times *= dt
         times += begin
@@ -789,7 +785,7 @@ class FixedRun(RunCases):
         if last <= first or room is None:
             return
         assert writer is not None
-        plan.fill(last)
+        plan.filled, plan.row_due = last, self._every * (plan.base + last)
         views, alive = room.views, self._alive
         if self._only_commands and alive is None:
             views["u"][first:last] = self._held[:, : self._commands]
