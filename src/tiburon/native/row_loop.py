@@ -70,16 +70,16 @@ _JOB = """
   %width = load i64, ptr %width_at
   %period_at = getelementptr i64, ptr %job, i64 5
   %period = load i64, ptr %period_at
+  %place_first = urem i64 %begin_call, %period
+  %turn_first = udiv i64 %begin_call, %period
+  %given = alloca i64, i64 %width, align 16
+  %made = getelementptr i64, ptr %given, i64 %inputs
 """
 
 _ASSEMBLY = f"""
 define i64 @loop_of_one(ptr %job, i64 %begin_call, i64 %end_call) {{
 entry:
 {_JOB}
-  %place_first = urem i64 %begin_call, %period
-  %turn_first = udiv i64 %begin_call, %period
-  %given = alloca i64, i64 %width, align 16
-  %made = getelementptr i64, ptr %given, i64 %inputs
   br label %head
 head:
   %call = phi i64 [ %begin_call, %entry ], [ %next, %ready ]
@@ -100,10 +100,6 @@ define i64 @loop_of_many(ptr %job, i64 %begin_call, i64 %end_call, ptr %steps_in
                          ptr %steps_out, i64 %begin, i64 %end, i64 %block) {{
 entry:
 {_JOB}
-  %place_first = urem i64 %begin_call, %period
-  %turn_first = udiv i64 %begin_call, %period
-  %given = alloca i64, i64 %width, align 16
-  %made = getelementptr i64, ptr %given, i64 %inputs
   br label %outer
 outer:
   %first = phi i64 [ %begin, %entry ], [ %last, %after ]
