@@ -381,24 +381,32 @@ def flat(value: Any, leaves: list[Any], *, lift_all: bool = False) -> Any:
         leaves.append(number)
         return None
     if kind is tuple or kind is list:
-        return (
-            "sequence",
-            kind,
-            (),
-            tuple([flat(part, leaves, lift_all=lift_all) for part in value]),
-        )
+        return ("sequence", kind, (), _flat_parts(value, leaves, lift_all))
     names = _record_fields(kind)
     if names is not None:
-        parts = tuple([flat(getattr(value, name), leaves, lift_all=lift_all) for name in names])
-        return ("record", kind, names, parts)
+        parts = [getattr(value, name) for name in names]
+        return ("record", kind, names, _flat_parts(parts, leaves, lift_all))
     if issubclass(kind, tuple):
-        return ("named", kind, (), tuple([flat(part, leaves, lift_all=lift_all) for part in value]))
+        return ("named", kind, (), _flat_parts(value, leaves, lift_all))
     if value is not None and not isinstance(value, (int, str, type)):
         raise TraceError(
             f"a visit returns {kind.__name__}; expected scalars, and tuples, named tuples, lists "
             "and dataclasses of scalars"
         )
     return ("constant", value)
+
+
+def _flat_parts(parts: Sequence[Any], leaves: list[Any], lift_all: bool) -> tuple[Any, ...]:
+    """Take each of some values apart; return their forms."""
+    forms: list[Any] = []
+    for part in parts:
+        # most parts by far
+        if type(part) is Value and part.graph.ops[part.node] != "const":
+            leaves.append(part)
+            forms.append(None)
+        else:
+            forms.append(flat(part, leaves, lift_all=lift_all))
+    return tuple(forms)
 
 
 _fields: dict[type, tuple[str, ...] | None] = {}

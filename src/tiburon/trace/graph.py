@@ -245,6 +245,7 @@ class Graph:
     """
 
     __slots__ = (
+        "_captured",
         "_last_live",
         "_memo",
         "_sealed",
@@ -272,6 +273,7 @@ class Graph:
         self.conditional = False
         self.body: Graph | None = None
         self._memo: dict[Any, int] = {}
+        self._captured: dict[int, int] = {}
         self._sealed = 0
         self._last_live: tuple[tuple[int, ...], list[int]] = (), []
 
@@ -290,6 +292,7 @@ class Graph:
         self.conditional = False
         self.body = None
         self._memo = {}
+        self._captured = {}
         self._sealed = sum(1 for node in self.order if self.ops[node] == "result")
         self._last_live = (), []
         nodes = zip(self.ops, self.args, self.payloads, strict=True)
@@ -302,7 +305,7 @@ class Graph:
 
         # making nodes
         for place, outer in enumerate(self.captures):
-            self._memo["captured", outer] = self.node("capture", (), place, place + 1)
+            self._captured[outer] = self.node("capture", (), place, place + 1)
 
     def node(
         self, op: str, args: tuple[int, ...] = (), payload: Any = None, payload_key: int = 0
@@ -376,24 +379,29 @@ class Graph:
                 "a traced value is used outside the function or region it was made in; "
                 "return it from the region, or trace both in one function"
             )
-        outer = self.parent.adopt(graph, node)
-        op = self.parent.ops[outer]
+        parent = self.parent
+        outer = node if graph is parent else parent.adopt(graph, node)
+        # recorded visits of bodies adopt the same values again and again
+        known = self._captured.get(outer)
+        if known is not None:
+            return known
+        op = parent.ops[outer]
         # constants need no wire, and stay open to folding
         if op == "const":
-            return self.const(self.parent.payloads[outer])
+            return self.const(parent.payloads[outer])
         if op == "truth":
-            return self.truth(self.parent.payloads[outer])
-        if self.parent.is_boolean(outer):
-            outer = self.parent.to_float(outer)
+            return self.truth(parent.payloads[outer])
+        if op in BOOLEAN_OPS:
+            outer = parent.to_float(outer)
             return self.not_(self.equal(self._capture(outer), self.const(0.0)))
         return self._capture(outer)
 
     def _capture(self, outer: int) -> int:
-        found = self._memo.get(("captured", outer))
+        found = self._captured.get(outer)
         if found is None:
             place = len(self.captures)
             self.captures.append(outer)
-            found = self._memo["captured", outer] = self.node("capture", (), place, place + 1)
+            found = self._captured[outer] = self.node("capture", (), place, place + 1)
         return found
 
     def call(self, callee: Callee, args: Iterable[int]) -> list[int]:

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any, Literal
 
 from tiburon.record import record
-from tiburon.trace.graph import Graph, Nodes
+from tiburon.trace.graph import Graph
 from tiburon.trace.regions.lanes import LanesRegion
 
 Order = Literal["traced", "depth_first"]
@@ -57,74 +57,74 @@ def lower(
         Instructions, each after those it uses.
     """
     wanted = list(roots)
-    reciprocals = _shared_divisors(graph, wanted)
+    live = graph.live(wanted)
+    ops, args_of, payloads = graph.ops, graph.args, graph.payloads
+    reciprocals = _shared_divisors(graph, live)
     instructions: dict[int, Instruction] = {}
     fresh = len(graph)
     reciprocal_of: dict[int, int] = {}
     # numbers of single calls, by the node of the call in lanes that they replace
     single_calls: dict[int, range] = {}
-    pending = list(wanted)
-    while pending:
-        node = pending.pop()
-        if node in instructions:
+    needed = bytearray(fresh)
+    for node in wanted:
+        needed[node] = 1
+    # users before their arguments: products that are fused into all their users are not needed
+    for node in reversed(live):
+        if not needed[node]:
             continue
-        instruction = _select(graph, node)
-        op = instruction.op
-        if op == "div" and instruction.args[1] in reciprocals:
-            numerator, divisor = instruction.args
+        op, args, payload = ops[node], args_of[node], payloads[node]
+        used = args
+        if op == "add":
+            x, y = args
+            if ops[y] == "mul":
+                op, used = "fused_add", (*args_of[y], x)
+            elif ops[x] == "mul":
+                op, used = "fused_add", (*args_of[x], y)
+            args = used
+        elif op == "sub":
+            x, y = args
+            if ops[y] == "mul":
+                op, used = "fused_negative_add", (*args_of[y], x)
+            elif ops[x] == "mul":
+                op, used = "fused_sub", (*args_of[x], y)
+            args = used
+        elif op == "div" and args[1] in reciprocals:
+            numerator, divisor = args
             if divisor not in reciprocal_of:
                 reciprocal_of[divisor] = fresh
                 instructions[fresh] = Instruction("reciprocal", fresh, (divisor,))
-                pending.append(divisor)
                 fresh += 1
             inverse = reciprocal_of[divisor]
             if graph.constant_of(numerator) == 1.0:
-                instruction = Instruction("copy", node, (inverse,))
+                op, args, used = "copy", (inverse,), (divisor,)
             else:
-                instruction = Instruction("mul", node, (numerator, inverse))
+                op, args = "mul", (numerator, inverse)
         elif op == "result" and not in_lanes:
-            (call,) = instruction.args
-            region = graph.payloads[call]
+            (call,) = args
+            region = payloads[call]
             if isinstance(region, LanesRegion):
                 if call not in single_calls:
                     single_calls[call] = range(fresh, fresh + region.calls)
                     fresh += region.calls
-                root, k = divmod(instruction.payload, region.calls)
+                payload, k = divmod(payload, region.calls)
                 number = single_calls[call][k]
+                args, used = (number,), ()
                 if number not in instructions:
-                    given = region.argument_sets(graph.args[call])[k]
-                    instructions[number] = Instruction("call", number, given, region.body)
-                    pending.extend(given)
-                instruction = Instruction("result", node, (number,), root)
-        instructions[node] = instruction
-        pending += [a for a in instruction.args if a not in instructions]
+                    used = region.argument_sets(args_of[call])[k]
+                    instructions[number] = Instruction("call", number, used, region.body)
+        instructions[node] = Instruction(op, node, args, payload)
+        for a in used:
+            needed[a] = 1
     # a new reciprocal is placed right after its argument
     places = {number: divisor + 0.5 for divisor, number in reciprocal_of.items()}
     places |= {number: float(call) for call in single_calls for number in single_calls[call]}
     return _arrange(instructions, wanted, order, places)
 
 
-def _select(graph: Graph, node: int) -> Instruction:
-    """Choose the instruction for one node, looking at its arguments only."""
-    op, args, payload = graph.ops[node], graph.args[node], graph.payloads[node]
-    if op == "add":
-        x, y = args
-        for product, rest in ((y, x), (x, y)):
-            if graph.ops[product] == "mul":
-                return Instruction("fused_add", node, (*graph.args[product], rest))
-    elif op == "sub":
-        x, y = args
-        if graph.ops[y] == "mul":
-            return Instruction("fused_negative_add", node, (*graph.args[y], x))
-        if graph.ops[x] == "mul":
-            return Instruction("fused_sub", node, (*graph.args[x], y))
-    return Instruction(op, node, args, payload)
-
-
-def _shared_divisors(graph: Graph, roots: Nodes) -> set[int]:
-    """Find values that divide more than one other value."""
+def _shared_divisors(graph: Graph, live: Sequence[int]) -> set[int]:
+    """Find values that divide more than one other value, among the nodes that are computed."""
     count: dict[int, int] = {}
-    for node in graph.live(roots):
+    for node in live:
         if graph.ops[node] == "div":
             divisor = graph.args[node][1]
             count[divisor] = count.get(divisor, 0) + 1
@@ -136,7 +136,7 @@ def _arrange(
 ) -> list[Instruction]:
     """Order instructions so that each follows its arguments; some have a place of their own."""
     if places:
-        traced = sorted(instructions, key=lambda number: places.get(number, number))
+        traced = sorted(sorted(instructions), key=lambda number: places.get(number, number))
     else:
         traced = sorted(instructions)
     ranks: dict[int, int] = {}
