@@ -79,6 +79,7 @@ def test_a_robot_without_actuators_needs_no_forces_and_takes_no_others():
         tb.inverse_dynamics(model, q, v, tb.project_acceleration(model, q, v, vd + 1.0))
 
 
+@interpreting()
 def test_motions_that_open_loops_are_refused():
     model, q, v = moving("stewart")
     with pytest.raises(tb.DomainError, match="keep loops closed"):

@@ -35,8 +35,16 @@ def test_sampled_controller_counts_its_calls(record_dt, start):
     assert np.array_equal(native.q, python.q)
 
 
-@pytest.mark.parametrize("control", [inside, ramp])
-@pytest.mark.parametrize("method", ["rk4", "dopri5", "b2pc5"])
+@pytest.mark.parametrize(
+    ("method", "control"),
+    [
+        *(("rk4", inside), ("rk4", ramp), ("dopri5", inside), ("b2pc5", ramp)),
+        *(
+            pytest.param(*choice, marks=pytest.mark.slow)
+            for choice in (("dopri5", ramp), ("b2pc5", inside))
+        ),
+    ],
+)
 def test_resumed_run_does_not_sample_the_controller_again(control, method, tmp_path):
     """At the step where it was cut the command is known."""
     whole = run(control, method=method)

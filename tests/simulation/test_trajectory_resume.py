@@ -113,9 +113,17 @@ def test_interrupted_runs_keep_the_computed_rows(tmp_path):
     assert equal(run.resume(control=control), whole)
 
 
-@pytest.mark.parametrize("shape", [(), (3,)])
-@pytest.mark.parametrize("every", [1, 7])
-@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize(
+    ("stored", "every", "shape"),
+    [
+        # quick: every pair of choices once
+        *((False, 1, ()), (False, 7, (3,)), (True, 1, (3,)), (True, 7, ())),
+        *(
+            pytest.param(*choice, marks=pytest.mark.slow)
+            for choice in ((False, 1, (3,)), (False, 7, ()), (True, 1, ()), (True, 7, (3,)))
+        ),
+    ],
+)
 def test_finished_runs_can_be_extended(tmp_path, stored, every, shape):
     """A longer run equals a short one gone on with, also where its end was between two rows."""
     model = double_pendulum()
@@ -188,8 +196,13 @@ def crossing(state):
     return state.q[0] + 2.5
 
 
-@pytest.mark.parametrize("every", [1, 7])
-@pytest.mark.parametrize("shape", [(), (3,)])
+@pytest.mark.parametrize(
+    ("shape", "every"),
+    [
+        *(((), 7), ((3,), 1)),
+        *(pytest.param(*choice, marks=pytest.mark.slow) for choice in (((), 1), ((3,), 7))),
+    ],
+)
 def test_sensor_readings_and_events_continue_after_resume(tmp_path, shape, every):
     """Noise, delays and what happened before are those of an unbroken run, in every row."""
     model = double_pendulum()
