@@ -12,6 +12,7 @@ from tests.parallel.test_partition import chain
 from tests.robots import kicked
 from tests.tolerances import ALGEBRA, assert_close
 from tiburon.loops.like_parts import like_parts
+from tiburon.native import code
 from tiburon.parallel.branches import Branch, branch_layout
 from tiburon.parallel.exchange import _Meeting, _Thread
 
@@ -232,6 +233,26 @@ def test_events_stop_all_threads_alike():
     )
     assert same(found, one)
     assert found.outcome.time == one.outcome.time
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_threads_compile_their_common_step_once(method, monkeypatch):
+    """Which parts a thread computes is a parameter: the others wait for the code of the first."""
+    monkeypatch.setenv("TIBURON_CACHE_DIR", "off")
+    texts, compiled = [], code.compile_module
+
+    def noted(text, **options):
+        texts.append(text)
+        return compiled(text, **options)
+
+    monkeypatch.setattr(code, "compile_module", noted)
+    code.forget_codes()
+    robot = chain(5)
+    parts = tb.partition(robot, cuts=["joint_2"])
+    q = np.linspace(0.2, 0.9, robot.nq)
+    tb.simulate(robot, 0.01, q=q, method=method, partition=parts, exchange=tb.ThreadExchange(2))
+    assert texts
+    assert len(set(texts)) == len(texts)
 
 
 def test_run_in_threads_resumes_in_one_process(tmp_path):

@@ -61,6 +61,7 @@ class _Meeting:
         self.buffers: list[Array] = [np.zeros(0), np.zeros(0)]
         self.arrived = [0] * size
         self.lock = threading.Lock()
+        self.compiling = threading.Lock()
 
     def wait(self, rank: int) -> None:
         self.arrived[rank] += 1
@@ -89,6 +90,7 @@ class _Thread:
     def __init__(self, meeting: _Meeting, rank: int) -> None:
         self.rank, self.size = rank, meeting.size
         self._meeting, self._turn = meeting, 0
+        self.compiling = meeting.compiling
 
     def gather(self, values: Array, counts: Sequence[int]) -> None:
         """Fill in the shares of all threads."""

@@ -40,6 +40,7 @@ class _Rank:
     """One MPI rank among its partners."""
 
     words = "rank"
+    compiling = contextlib.nullcontext()
 
     def __init__(self, comm: Any, whole: Any, patience: float) -> None:
         from mpi4py import MPI

@@ -7,6 +7,7 @@ same bits, so that they take the same decisions: length of steps, events, diverg
 """
 
 from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -52,6 +53,10 @@ class Endpoint(Protocol):
     @property
     def words(self) -> str:
         """What its partners are called: "rank", "thread"."""
+
+    @property
+    def compiling(self) -> AbstractContextManager[Any]:
+        """Held while a kernel is made, which partners in the same process then find."""
 
     def gather(self, values: Array, counts: Sequence[int]) -> None:
         """Fill in the shares of all processes, in place; own ones are given.
@@ -159,6 +164,11 @@ class Session:
     def has_partners(self) -> bool:
         """Whether other processes take the same steps."""
         return self.endpoint is not None
+
+    @property
+    def compiling(self) -> AbstractContextManager[Any]:
+        """Held while the kernel of a step is made: it is the same for all partners."""
+        return nullcontext() if self.endpoint is None else self.endpoint.compiling
 
     # -- inside of kernels ------------------------------------------------------------------------
 

@@ -396,7 +396,8 @@ class AdaptiveRun(RunCases):
         cases = None if one else len(state)
         self._slots = STATES_PER_CALL if one and events is None else 1
         source = AdaptiveSource(system, method, self._slots, events)
-        kernel = make_kernel(source, system.parameters(), first="one" if one else "many")
+        with system.compiling:
+            kernel = make_kernel(source, system.parameters(), first="one" if one else "many")
         self._kernel, self._rows = bind_parameters(kernel, setup.parameters, cases)
         self._options: dict[str, Any] = {} if setup.threads is None else {"threads": setup.threads}
         head = AdaptiveClock(

@@ -394,7 +394,8 @@ def step_kernel(source: StepSource, part: "Part" = "one", cases: int = 0) -> Cal
     key, kept, parameters = ("step", source.key), source.system.kept, source.system.parameters()
     known: tuple[dict[str, Any], Callable[..., Any]] | None = kept.get(key)
     if known is None or known[0] != parameters:
-        known = parameters, make_kernel(source, parameters, part=part, cases=cases)
+        with source.system.compiling:
+            known = parameters, make_kernel(source, parameters, part=part, cases=cases)
     put_latest(kept, key, known)
     return known[1]
 

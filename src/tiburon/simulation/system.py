@@ -19,6 +19,7 @@ import hashlib
 import itertools
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from operator import add
@@ -1461,6 +1462,11 @@ class System:
     def partition_numbers(self) -> Scalars:
         """Return which parts this process computes and where messages go; see `PARTITION`."""
         return self._run_time(PARTITION)
+
+    @property
+    def compiling(self) -> AbstractContextManager[Any]:
+        """Held while the kernel of a step is made, so that threads with parts compile it once."""
+        return nullcontext() if self.partition is None else self.partition.compiling
 
     @property
     def lost(self) -> str:
