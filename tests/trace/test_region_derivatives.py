@@ -6,6 +6,7 @@ import pytest
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, assert_close
 from tests.trace.test_regions import calls
 from tiburon.trace import (
+    derivative,
     diagnose,
     fixed_loop,
     function,
@@ -16,6 +17,7 @@ from tiburon.trace import (
     trace,
     while_loop,
 )
+from tiburon.trace.derivative import values_and_tangents
 from tiburon.trace.regions import for_each
 from tiburon.trace.regions.lanes import lanes
 
@@ -160,6 +162,36 @@ def test_derivative_of_a_function_is_called_not_inlined():
     derived = [callee for callee in calls(program) if callee.name.endswith("_tangent")]
     assert len(derived) == 3
     assert len({callee.key for callee in derived}) == 1
+
+
+def test_directions_of_a_long_function_are_calls_of_one_function(monkeypatch):
+    """Directions that change one argument each or two: derived for each, code is other code."""
+    directions = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 2.0]]
+    x = RANDOM.uniform(0.2, 0.8, 3)
+
+    @function
+    def body(y):
+        # more results than directions: tangents go forward
+        return [f(y[0]) * np.exp(y[2] * y[1]) for f in (np.sin, np.cos, np.tan, np.exp, np.sqrt)]
+
+    def run(x):
+        tangents = values_and_tangents(lambda y: (body(tuple(y)), directions), list(x))[1]
+        return np.array(tangents, like=x)
+
+    def derived():
+        program = trace(run, {"x": (3,)})
+        return program, [one.key for one in calls(program) if one.name.endswith("_tangent")]
+
+    short, own = derived()
+    assert len(set(own)) == 3
+    monkeypatch.setattr(derivative, "LONG_BODY", 0)
+    program, shared = derived()
+    assert len(shared) == 3
+    assert len(set(shared)) == 1
+    found = interpret(program, [x])
+    assert_close(found, interpret(short, [x]), ALGEBRA)
+    J = differences(lambda y: np.asarray(body(tuple(y))), x)
+    assert_close(found, np.array(directions) @ J.T, DIFFERENCE)
 
 
 def test_derivative_of_a_while_loop_depends_on_its_fixed_point_only():

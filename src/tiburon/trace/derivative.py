@@ -596,9 +596,10 @@ def _tangents(
         for leaf, own in zip(leaves, zip(*seeds, strict=True), strict=True)
     }
     if cheaper_mode(graph, roots, bits) == "forward":
+        among = _shared_arguments(graph, live, bits)
         for seed in seeds:
             tangents = dict(zip(leaves, seed, strict=True))
-            found += push_forward(graph, roots, tangents, live=live)
+            found += push_forward(graph, roots, tangents, live=live, among=among)
         return found
     one = graph.const(1.0)
     active = active_nodes(graph, live, leaves)
@@ -609,4 +610,26 @@ def _tangents(
             for slope, tangent in zip(row, seed, strict=True):
                 total = graph.add(total, graph.mul(slope, tangent))
             found.append(total)
+    return found
+
+
+LONG_BODY = 1000
+"""Nodes of a function that is derived once for all directions: derived for what each changes, it
+would be compiled as often."""
+
+SHARED_ARGUMENTS = 0.25
+"""Share of its arguments that directions change on average from which on it is."""
+
+
+def _shared_arguments(graph: Graph, live: Sequence[int], bits: Mapping[int, int]) -> set[int]:
+    """Return the arguments of long functions that change along some direction."""
+    masks = dependence_masks(graph, live, bits)
+    sizes: dict[int, int] = {}
+    found: set[int] = set()
+    for node in live:
+        if graph.ops[node] == "call" and _body_size(graph.payloads[node], sizes) >= LONG_BODY:
+            changing = [masks[a] for a in graph.args[node] if masks[a]]
+            changes = sum(mask.bit_count() for mask in changing)
+            if changes >= SHARED_ARGUMENTS * len(changing) * masks[node].bit_count():
+                found |= {a for a in graph.args[node] if masks[a]}
     return found

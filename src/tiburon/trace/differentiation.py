@@ -19,10 +19,10 @@ then does no harm, even where its slope is infinite, and needs no selections ins
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from tiburon.errors import TraceError
-from tiburon.trace.graph import BOOLEAN_OPS, DifferentiableCallee, Graph, Nodes
+from tiburon.trace.graph import BOOLEAN_OPS, DifferentiableCallee, Graph, Nodes, SharedTangents
 
 Rule = Callable[[Graph, int, int], int]
 """Takes the graph, the node and the value to multiply; returns the product's node."""
@@ -167,6 +167,7 @@ def push_forward(
     tangents: Mapping[int, int],
     *,
     live: Iterable[int] | None = None,
+    among: Collection[int] = (),
 ) -> Nodes:
     """Add the tangents of some nodes to a graph.
 
@@ -175,6 +176,8 @@ def push_forward(
         roots: The nodes whose tangents to compute.
         tangents: Tangent node of each node that changes, usually inputs and captures.
         live: Nodes that the roots depend on, arguments first, if known.
+        among: Nodes that change along this or another direction, for all of which long functions
+            are derived once.
 
     Returns:
         The tangent node of each root; the constant 0 where nothing changes.
@@ -194,7 +197,7 @@ def push_forward(
         elif not any(a in moving for a in args):
             continue
         elif op == "call":
-            call_tangents[node] = _call_tangents(graph, node, moving)
+            call_tangents[node] = _call_tangents(graph, node, moving, among)
             continue
         else:
             tangent = _tangent(graph, node, moving)
@@ -225,12 +228,17 @@ def _tangent(graph: Graph, node: int, moving: Mapping[int, int]) -> int | None:
     return total
 
 
-def _call_tangents(graph: Graph, node: int, moving: Mapping[int, int]) -> Nodes:
+def _call_tangents(
+    graph: Graph, node: int, moving: Mapping[int, int], among: Collection[int]
+) -> Nodes:
     callee, args = graph.payloads[node], list(graph.args[node])
     zero = graph.const(0.0)
     results = graph.call(callee, args)
     rule = differentiable(callee)
-    return rule.tangent(graph, args, results, [moving.get(a, zero) for a in args])
+    tangents = [moving.get(a, zero) for a in args]
+    if isinstance(rule, SharedTangents):
+        return rule.tangent_among(graph, args, tangents, [a in among for a in args])
+    return rule.tangent(graph, args, results, tangents)
 
 
 def differentiable(callee: object) -> DifferentiableCallee:

@@ -160,6 +160,23 @@ class DifferentiableCallee(Protocol):
 
 
 @runtime_checkable
+class SharedTangents(DifferentiableCallee, Protocol):
+    """A callee that is derived once for several directions."""
+
+    def tangent_among(
+        self, graph: Graph, args: Nodes, tangents: Nodes, among: Sequence[bool]
+    ) -> Nodes:
+        """Return the tangent node of each result, by code for all arguments that may change.
+
+        Args:
+            graph: The graph that holds the call.
+            args: Arguments of the call.
+            tangents: Tangent of each argument along one direction.
+            among: Whether each of them changes along some direction.
+        """
+
+
+@runtime_checkable
 class CountedCallee(Protocol):
     """A callee with an operation count."""
 

@@ -199,8 +199,17 @@ class FunctionRegion(GraphRegion):
 
     def tangent(self, graph: Graph, args: Nodes, results: Nodes, tangents: Nodes) -> Nodes:
         """Return the tangents of the results: one call of the derived function."""
-        inner, seeds, arguments = self.seeds(graph, self.inputs, tangents)
-        roots = push_forward(inner, self.roots, seeds)
+        return self.tangent_among(graph, args, tangents, [False] * len(args))
+
+    def tangent_among(
+        self, graph: Graph, args: Nodes, tangents: Nodes, among: Sequence[bool]
+    ) -> Nodes:
+        """Return the tangents of the results, by a function of all tangents that may change."""
+        inner, seeds, arguments = self.seeds(graph, self.inputs, tangents, among)
+        key = ("tangents", tuple(self.roots), tuple(seeds.items()))
+        roots = inner.regions.get(key)
+        if roots is None:
+            roots = inner.regions[key] = push_forward(inner, self.roots, seeds)
         inputs = [*self.inputs, *seeds.values()]
         return call_function(
             graph, f"{self.name}_tangent", inner, inputs, roots, [*args, *arguments]
@@ -216,14 +225,14 @@ class FunctionRegion(GraphRegion):
         )
 
     def seeds(
-        self, graph: Graph, nodes: Sequence[int], given: Nodes
+        self, graph: Graph, nodes: Sequence[int], given: Nodes, also: Sequence[bool] | None = None
     ) -> tuple[Graph, dict[int, int], Nodes]:
-        """Make an input for each derivative that is not zero."""
+        """Make an input for each derivative that is not zero, and some others."""
         inner, argument = self.graph, fresh_argument(self.graph, self.inputs)
         seeds: dict[int, int] = {}
         arguments = []
         for place, (node, derivative) in enumerate(zip(nodes, given, strict=True)):
-            if graph.constant_of(derivative) != 0.0:
+            if graph.constant_of(derivative) != 0.0 or (also and also[place]):
                 seeds[node] = inner.input(argument, place)
                 arguments.append(derivative)
         return inner, seeds, arguments
