@@ -305,3 +305,16 @@ def test_derived_quantities_equal_those_of_the_states():
     energy = run.get("total_energy").values
     # nothing drives or resists: RK4 at this step keeps energy far better than this
     assert np.ptp(energy) < 1e-6 * np.abs(energy).max()
+
+
+def test_reactions_of_an_open_loop_are_those_of_the_tree():
+    bar = tb.load("four_bar")
+    switch = tb.LoopSwitch("switch", bar.loops[0].name, closed=False)
+    run = tb.simulate(bar, 0.02, q=bar.poses["home"], forces=[switch])
+    tree = bar.without_loops()
+    found = tb.joint_reactions(tree, run.q, run.v, run.get("joint_acceleration").values)
+    expected = found.actuator + found.bearing
+    np.testing.assert_allclose(run.get("joint_reaction"), expected, rtol=0, atol=1e-9)
+    # the coupler hangs on its hinge, which it turns about freely
+    assert np.abs(expected[-1, 1, 3:]).max() > 1.0
+    np.testing.assert_allclose(expected[:, 1, :3], 0.0, atol=1e-9)

@@ -7,9 +7,8 @@ import numpy as np
 
 from tiburon.arrays import Array
 from tiburon.errors import ModelError, UnknownNameError
-from tiburon.functions.closed_loops import constraint_residual, loop_reactions
+from tiburon.functions.closed_loops import constraint_residual
 from tiburon.functions.contact import Contacts, contacts_among
-from tiburon.functions.dynamics import joint_reactions
 from tiburon.functions.kinematics import (
     center_of_mass,
     forward_kinematics,
@@ -57,10 +56,6 @@ class RunSystem(Protocol):
         """Names of the quantities that elements report."""
 
     @property
-    def switches_loops(self) -> bool:
-        """Whether elements open and close loops during the run."""
-
-    @property
     def candidates(self) -> "tuple[Candidate, ...]":
         """Shapes that may touch; empty without contact."""
 
@@ -77,8 +72,11 @@ class RunSystem(Protocol):
     def prescribed_forces(self, states: "States") -> Array:
         """Return the forces that prescribed joints take [N or N m], shape (n, nv)."""
 
+    def reactions(self, states: "States") -> Array:
+        """Return wrenches of joints on their bodies, body axes [N m, N], shape (n, joints, 6)."""
+
     def wrenches(self, states: "States") -> Mapping[str, Array]:
-        """Return the wrenches of elements by frame: [n; f], frame axes [N m, N], shape (n, 6)."""
+        """Return wrenches of elements and contacts by frame: frame axes [N m, N], shape (n, 6)."""
 
     def output(self, states: "States", name: str) -> Array:
         """Return a quantity that an element reports, one of `output_names`, shape (n,)."""
@@ -347,25 +345,6 @@ def _attitudes(states: States) -> Array:
     return np.stack([roll, pitch, yaw], axis=-1)
 
 
-def _reactions(states: States) -> Array:
-    system, looped = states.dynamics, bool(states.model.loops)
-    options: dict[str, Any] = {
-        "world": states.world,
-        "external_force": system.wrenches(states) or None,
-        "time": states.time_if_needed,
-        **({"parameters": states.parameters} if states.parameters else {}),
-    }
-    if looped and system.switches_loops:
-        raise ModelError(
-            f"robot {states.model.name!r}: joint_reaction is not known where loops are "
-            "switched; take loop_reactions of the robot with those loops that were closed"
-        )
-    drive = system.joint_forces(states) if looped else system.accelerations(states)
-    function = loop_reactions if looped else joint_reactions
-    found = function(states.model, states.q, states.v, drive, **options)
-    return np.asarray(found.actuator + found.bearing)
-
-
 def _residual(states: States) -> Array:
     residuals = np.abs(states.evaluate(constraint_residual, states.q))
     return np.asarray(residuals.max(axis=-1, initial=0.0))
@@ -443,7 +422,7 @@ QUANTITIES: dict[str, Quantity] = {
         "wrench on the body at its joint, body axes",
         ("N m",) * 3 + ("N",) * 3,
         ("joint", "wrench"),
-        _reactions,
+        lambda s: s.dynamics.reactions(s),
         WRENCH_LABELS,
     ),
     "constraint_residual": Quantity("largest constraint residual", "m or rad", (), _residual),

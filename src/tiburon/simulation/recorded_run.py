@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
+from tiburon.algorithms.reactions import reactions_under
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.arrays import Array
 from tiburon.contact.candidates import Candidate
 from tiburon.errors import ModelError, RunFileError
+from tiburon.loops.reactions import opened
 from tiburon.model import Model, World
 from tiburon.results.header import RunHeader, missing_world
 from tiburon.results.quantities import States
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.run_parameters import with_named
-from tiburon.simulation.system import ELEMENTS, Driving, System
+from tiburon.simulation.system import ELEMENTS, Driving, System, summed_wrenches
 from tiburon.trace.program import Input
 
 Evaluated = Callable[[System, Any, Any, Any, Any, Any], Any]
@@ -109,11 +111,6 @@ class RecordedSystem:
         return () if self.system is None else tuple(self.system.output_names)
 
     @property
-    def switches_loops(self) -> bool:
-        """Whether elements open and close loops during the run."""
-        return bool(self._known().switch_places)
-
-    @property
     def candidates(self) -> tuple[Candidate, ...]:
         """Shapes that may touch; empty without contact."""
         contact = self._known().contact
@@ -176,15 +173,26 @@ class RecordedSystem:
 
         return np.asarray(self._evaluate(states, forces, "recorded_prescribed_force"))
 
+    def reactions(self, states: States) -> Array:
+        """Return wrenches of joints on their bodies, body axes [N m, N], shape (n, joints, 6)."""
+
+        def wrenches(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
+            here, _, vd, forces = system.reached(q, w, u, time, p)
+            position, v, _ = system._parts(q, w)
+            if system.model.loops:
+                here = here._replace(external=opened(here, position, forces)[0])
+            found = reactions_under(here, position, v, vd)
+            return (found["actuator"] + found["bearing"]).reshape(-1)
+
+        rows = np.asarray(self._evaluate(states, wrenches, "recorded_reaction"))
+        return rows.reshape(len(rows), -1, 6)
+
     def wrenches(self, states: States) -> dict[str, Array]:
-        """Return the wrenches of elements by frame: [n; f], frame axes [N m, N], shape (n, 6)."""
+        """Return wrenches of elements and contacts by frame: frame axes [N m, N], shape (n, 6)."""
         frames: list[str] = []
 
         def sums(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
-            found: dict[str, Any] = {}
-            for frame, wrench in system.reached(q, w, u, time, p).driving.wrenches:
-                known = found.get(frame)
-                found[frame] = tuple(wrench) if known is None else tuple(map(add, known, wrench))
+            found = summed_wrenches(system.reached(q, w, u, time, p).driving.wrenches)
             frames[:] = found
             # a kernel needs an output: 0 where no element exerts a wrench
             return [x for wrench in found.values() for x in wrench] or [0.0 * q[0]]
