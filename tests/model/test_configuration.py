@@ -25,6 +25,20 @@ def test_random_state_is_seeded_and_has_batch_dimensions_first():
     assert velocity.shape == (model.nv,)
 
 
+def test_a_batch_of_axial_joints_has_the_random_numbers_of_its_joints():
+    """Drawn in one call: state by state, joint by joint, as `Joint.random` draws them."""
+    slide, hinge, screw = tb.Prismatic("x"), tb.Revolute("y"), tb.Screw("z", pitch=0.1)
+    bodies, parent = [], "world"
+    for joint in (slide, hinge, screw):
+        mass = tb.Inertia.box(1.0, (0.1, 0.1, 0.1))
+        bodies.append(tb.Body(f"body {joint.name}", parent, joint=joint, inertia=mass))
+        parent = bodies[-1].name
+    q, _ = tb.Model("axial", bodies).random_state(3, (5,))
+    rng = np.random.default_rng(3)
+    expected = [[x for joint in (slide, hinge, screw) for x in joint.random(rng)] for _ in range(5)]
+    np.testing.assert_array_equal(q, expected)
+
+
 def test_random_orientations_cover_the_sphere():
     """The mean of a uniform unit quaternion is 0 and its covariance 1/4, within 1/sqrt(count)."""
     q, _ = arm().random_state(1, (4000,))
