@@ -298,6 +298,12 @@ def aba(
     McMillan 1994, eqs. B.28-B.39. O(number of bodies).
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
+        gravity: Gravitational acceleration, world axes [m/s^2].
+        external: External wrench on each body, in its plan frame [N m, N]; none by default.
         lanes: Whether like branches are computed side by side.
 
     Returns:

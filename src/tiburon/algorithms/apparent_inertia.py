@@ -56,6 +56,8 @@ def pair_response(
     """Compute Phi_ij in the plan frames of two plan bodies (Featherstone 1987, eqs. 9.34, 9.35).
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
         articulated: From `articulated_inertias`.
         i: Index of the plan body that accelerates, or that of the world.
         j: Index of the plan body the force acts on, or that of the world.
@@ -147,6 +149,7 @@ def cross_response(setting: Setting, tied: Response | None, q: Scalars) -> Any:
     Args:
         setting: Plan and options: names of the frames.
         tied: Response of a robot with coupled joints or loops; None for others.
+        q: Configuration [m or rad], nq scalars.
     """
     choices = dict(setting.options)
     i, j = choices["frame"], choices["other"]

@@ -53,6 +53,9 @@ def gravity_forces(
     Featherstone 1987, eqs. 4.12-4.15 at zero velocity; McMillan 1994, eq. 6.31.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        gravity: Gravitational acceleration, world axes [m/s^2].
         water: The water around the robot, at rest; none by default.
 
     Returns:

@@ -205,6 +205,11 @@ def coriolis(plan: Plan, q: Scalars, v: Scalars) -> Rows:
     Echeandia and Wensing 2021, algorithm 1, for joints of any kind; O(pairs of a body and an
     ancestor). C v is the bias force without gravity, and C + C^T is the rate of the mass matrix.
 
+    Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+
     Returns:
         Rows of the Coriolis matrix [N s or N m s], nv times nv scalars.
     """

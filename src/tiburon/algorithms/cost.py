@@ -83,7 +83,11 @@ def _factors(X: Transform) -> tuple[int, int, int]:
 
 
 def articulated_cost(plan: Plan) -> float:
-    """Predict the operations of `aba`, or of `coupled_aba` for coupled joints."""
+    """Predict the operations of `aba`, or of `coupled_aba` for coupled joints.
+
+    Args:
+        plan: Layout of the model.
+    """
     total, shapes = 0.0, _shapes(plan)
     for body, shape in zip(plan.bodies, shapes, strict=True):
         if shape.on_world:
@@ -130,7 +134,11 @@ def _cost_of_sharing(plan: Plan, shapes: list[_Shape]) -> float:
 
 
 def composite_cost(plan: Plan) -> float:
-    """Predict the operations of `forward_by_mass_matrix`, with loops weighted by their cost."""
+    """Predict the operations of `forward_by_mass_matrix`, with loops weighted by their cost.
+
+    Args:
+        plan: Layout of the model.
+    """
     total, shapes = 0.0, _shapes(plan)
     for shape in shapes:
         if not shape.on_world:

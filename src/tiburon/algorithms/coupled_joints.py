@@ -288,6 +288,8 @@ def closings(
     """Return where shared variables are eliminated: at the last common ancestor of their joints.
 
     Args:
+        plan: Layout of the model.
+        tau: Joint force [N or N m], nv scalars.
         unknown: Whether the acceleration of each velocity variable is unknown.
 
     Returns:

@@ -52,6 +52,8 @@ def crba(plan: Plan, q: Scalars, *, lanes: bool = False) -> tuple[tuple[Scalar, 
     are computed once.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
         lanes: Whether like branches are computed side by side; q is a `JointVector` then.
 
     Returns:
@@ -137,6 +139,8 @@ def mass_elements(plan: Plan, q: Scalars, *, lanes: bool = False) -> list[Scalar
     """Compute the mass matrix, nv times nv scalars row by row, by the method for its size.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
         lanes: Whether like branches are computed side by side, which is then the method.
     """
     side_by_side = lanes and recorder() is None and like_branches(plan)
@@ -151,6 +155,8 @@ def chosen_mass_elements(
     """Compute selected elements of the mass matrix; on the tape only these.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
         elements: Row and column of each; the column is the row or an ancestor of it.
     """
     if not is_taped(plan) or plan.has_couplings:

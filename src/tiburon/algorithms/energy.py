@@ -45,6 +45,9 @@ def kinetic(plan: Plan, q: Scalars, v: Scalars, water: "WaterAround | None" = No
     the water (Newman 1977, sec. 4.14).
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         water: The water around the robot; none by default.
 
     Returns:
@@ -75,6 +78,9 @@ def potential(plan: Plan, q: Scalars, gravity: Vec3, water: "WaterAround | None"
     one, to the world origin. Bodies fixed to the world are not included.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        gravity: Gravitational acceleration, world axes [m/s^2].
         water: The water around the robot; none by default.
 
     Returns:

@@ -87,7 +87,12 @@ def floating_rnea(
     to it. Fixed-base trees are treated as in `rnea`.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; not used for floating bases.
+        gravity: Gravitational acceleration, world axes [m/s^2].
+        external: External wrench on each body, in its plan frame [N m, N]; none by default.
 
     Returns:
         Joint accelerations and joint forces, nv scalars each; forces of floating bases are zero.

@@ -93,9 +93,14 @@ def hybrid_aba(
     connection, and eqs. 6.56-6.65 for the others. O(number of bodies).
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         tau: Joint force [N or N m], nv scalars; used where the acceleration is unknown.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; used where it is known.
         known: Whether the acceleration is known, one per velocity variable.
+        gravity: Gravitational acceleration, world axes [m/s^2].
+        external: External wrench on each body, in its plan frame [N m, N]; none by default.
 
     Returns:
         Joint accelerations and joint forces, nv scalars each.

@@ -111,6 +111,8 @@ def references(
     """Compute the reference point of each frame.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity, nv scalars; None if the point's own velocity is not used.
         places: Poses of the frames.
         options: With the choice of the point ("at").
@@ -160,6 +162,9 @@ def body_motions(
     """Compute velocity and acceleration of every plan body (Featherstone 1987, 4.11, 4.12, 7.10).
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; zero if None.
         lanes: Whether like branches are computed side by side.
     """
@@ -201,6 +206,8 @@ def expressed_motions(
 
     Args:
         setting: Model, plan and options: frames, point and axes, kind of acceleration.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; None for velocities.
         *point: The point, for at="point".
     """
@@ -236,6 +243,8 @@ def jacobian_columns(
     Each column is the joint axis S (Featherstone 1987, eq. 4.6; Nahon 1991, eqs. 3.16a and b).
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
         places: Poses of all plan bodies.
         body: Index of the plan body, or that of the world.
         point: P, world axes [m].
@@ -271,6 +280,7 @@ def expressed_jacobians(setting: "Setting", q: Scalars, *point: Scalars) -> Any:
 
     Args:
         setting: Model, plan and options: frames, point and axes.
+        q: Configuration [m or rad], nq scalars.
         *point: The point, for at="point".
     """
     plan, options = setting.plan, setting.options
@@ -302,6 +312,8 @@ def expressed_jacobian_biases(setting: "Setting", q: Scalars, v: Scalars, *point
 
     Args:
         setting: Model, plan and options: frames, point and axes.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         *point: The point, for at="point".
     """
     plan, options = setting.plan, setting.options

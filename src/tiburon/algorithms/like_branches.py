@@ -184,6 +184,7 @@ def side_by_side(
     """Visit like branches at once.
 
     Args:
+        plan: The bodies.
         branches: The branches.
         run: Visits the bodies of one branch, which stand for those of all; returns some values.
 

@@ -61,6 +61,9 @@ def total_momentum(plan: Plan, q: Scalars, v: Scalars, water: "WaterAround | Non
     Added mass adds I^A times the velocity relative to the water (Lamb 1932, art. 119).
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         water: The water around the robot; none by default.
 
     Returns:
@@ -103,6 +106,8 @@ def momentum_columns(
     IC is the composite inertia of the subtree (Featherstone 1987, eq. 5.7).
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
         inertias: Inertia of each plan body, with or without added mass.
         center: Computes the reference point of moments [m] from the composite inertia, both in the
             world frame; the world's origin by default.

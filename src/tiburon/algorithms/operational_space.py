@@ -57,6 +57,8 @@ def joint_responses(
     M^-1 = sum u u^T / d over the axes that the articulated-body algorithm eliminates.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
         loads: Index of a plan body, or that of the world, and forces on it in its frame.
 
     Returns:
@@ -89,6 +91,7 @@ def response(
     """Compute accelerations of one frame per force on another: sum (u.f/d) d (u.g/d), by rows.
 
     Args:
+        plan: Layout of the model.
         a: Responses to the unit forces on the first frame.
         b: Responses to those on the second.
         size: Number of unit forces on each.
@@ -203,6 +206,7 @@ def inverse_inertia(setting: Setting, tied: Response | None, q: Scalars, *point:
     Args:
         setting: Model, plan and options: frames, point, axes and part of their motion.
         tied: Response of a robot with coupled joints or loops; None for others.
+        q: Configuration [m or rad], nq scalars.
         *point: The point, for at="point".
     """
     loads = _loads(setting, tied, q, point)

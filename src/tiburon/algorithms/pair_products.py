@@ -52,6 +52,7 @@ def before_products(
     """Decorate the function that computes the vectors: for large models a region on a tape.
 
     Args:
+        plan: Layout of the model.
         always: Whether to use a tape for small models, too.
     """
 
@@ -91,6 +92,7 @@ def joint_matrix(
     """Multiply the vectors of all pairs of an axis and an ancestor's axis.
 
     Args:
+        plan: Layout of the model.
         above: Pairs of vectors, of ancestor j and of descendant k, whose products add up to entry
             (j, k). The longer of two vectors is truncated.
         below: The same for entry (k, j): of k, and of j.
@@ -157,6 +159,7 @@ def load_matrix(plan: Plan, S: Vectors, loads: Vectors, bodies: Sequence[int]) -
     """Project forces on bodies on all joint axes that carry them.
 
     Args:
+        plan: Layout of the model.
         S: Joint axes.
         loads: For each component of a force, the values of all columns, equally many per body.
         bodies: The plan body of each group of columns; forces on the world have no effect.

@@ -92,6 +92,9 @@ def reactions_under(
 
     Args:
         around: Surroundings in this state; loops are ignored.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
         *lines: Unit wrenches of the actuators in the options.
     """
     model, plan = around.model, around.plan

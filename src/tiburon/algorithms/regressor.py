@@ -65,7 +65,12 @@ def regressor_rows(
     parameters of I.
 
     Args:
+        plan: Layout of the model.
         bodies: Names of the user's bodies, in the order of the columns.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+        gravity: Gravitational acceleration, world axes [m/s^2].
 
     Returns:
         nv rows of ten columns per body.

@@ -50,6 +50,12 @@ def rnea(
     1987, eqs. 4.11-4.15 and 7.10-7.16, with fewer operations. O(number of bodies).
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+        gravity: Gravitational acceleration, world axes [m/s^2].
+        external: External wrench on each body, in its plan frame [N m, N]; none by default.
         lanes: Whether like branches are computed side by side; states are a `JointVector` then.
 
     Returns:

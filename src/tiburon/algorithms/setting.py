@@ -203,6 +203,8 @@ def forces_on_bodies(
     """Sum the wrenches on each plan body.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
         wrenches: By frame name, [n; f] at the frame's origin [N m, N].
         axes: Axes of the wrenches, "frame" or "world".
 

@@ -69,10 +69,12 @@ def outward(
     """Visit every body after its parent.
 
     Args:
+        plan: The bodies.
         visit: Called as ``visit(body, value of the parent, *own values)``; returns the value of the
             body.
         root: Value of the world, parent of the first bodies.
         own: More values, one per body each.
+        lanes: Whether like branches are visited side by side.
 
     Returns:
         The value of each body.
@@ -105,7 +107,13 @@ def outward(
 
 
 def joint_transforms(plan: Plan, q: Scalars, *, lanes: bool = False) -> tuple[Transform, ...]:
-    """Compute the motion transform from the parent's frame to the body's, for every body."""
+    """Compute the motion transform from the parent's frame to the body's, for every body.
+
+    Args:
+        plan: The bodies.
+        q: Configuration [m or rad], nq scalars.
+        lanes: Whether like branches are visited side by side.
+    """
 
     def transform(body: PlanBody, _: object) -> Transform:
         return body.transform(q[body.q])
@@ -142,11 +150,13 @@ def inward(
     """Visit every body before its parent, summing the values of its children.
 
     Args:
+        plan: The bodies.
         visit: Called as ``visit(body, total, *own values)``, with total the body's start value plus
             the values of its children; returns what to keep and the value for the parent, or a
             function that returns that value: it is called only if there is a parent.
         start: Value each body begins with; values add with ``+``.
         own: More values, one per body each.
+        lanes: Whether like branches are visited side by side.
 
     Returns:
         What the visit of each body kept.
@@ -221,6 +231,7 @@ def to_root(
     """Propagate a value from one body over its ancestors.
 
     Args:
+        plan: The bodies.
         start: The first body visited.
         visit: Called as ``visit(body, value, *own values)``; returns what to keep and the value for
             the parent, or a function that returns that value where it is needed.
@@ -252,6 +263,7 @@ def to_roots(
     """Propagate values from several bodies over their ancestors, as `to_root` does for one.
 
     Args:
+        plan: The bodies.
         starts: Indices of the first bodies visited, each once.
         visit: As for `to_root`.
         values: Values at the first bodies.
@@ -321,6 +333,7 @@ def pairs(
     """Propagate a value from every body to the root: one visit per body and ancestor.
 
     Args:
+        plan: The bodies.
         visit: As for `to_root`.
         start: Initial value of each body.
         own: More values, one per body each, of the body visited.
@@ -339,6 +352,7 @@ def by_velocity(plan: Plan, parts: Sequence[Scalars]) -> tuple[Scalar, ...]:
     """Assemble values of all joints into nv scalars; those of shared variables are added.
 
     Args:
+        plan: Layout of the model.
         parts: For each plan body, one value per velocity variable of its joint.
     """
     if not plan.has_couplings:

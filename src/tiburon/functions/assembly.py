@@ -297,6 +297,7 @@ def is_closed(model: Model, q: ArrayLike, tolerance: float = GIVEN_CLOSED) -> bo
     """Return whether all loops of a robot are closed at a position.
 
     Args:
+        model: The robot.
         q: Position [m or rad], shape (nq,).
         tolerance: Gap that counts as closed [m or rad].
 
@@ -701,7 +702,9 @@ def closed_start(
         model: The robot; it has loops.
         q: Position [m or rad], shape (cases, nq).
         v: Joint velocity [m/s or rad/s], shape (cases, nv).
+        time: When [s].
         tolerance: Within which constraints are redundant, as `simulate` takes it.
+        rows: Tables of run-time parameters, of which those of the geometry count.
 
     Raises:
         DomainError: If loops are open, if velocities would open them, or if a case rests exactly
@@ -751,7 +754,9 @@ def check_switched_start(
         v: Joint velocity [m/s or rad/s], shape (cases, nv).
         closed: 1 where a constraint holds, 0 where its loop is open, shape (cases, constraints).
         offset: Value that it holds on to [m or rad], shape (cases, constraints).
+        time: When [s].
         tolerance: Within which constraints are redundant, as `simulate` takes it.
+        rows: Tables of run-time parameters, of which those of the geometry count.
 
     Raises:
         DomainError: If loops that count as closed are open, or velocities would open them.

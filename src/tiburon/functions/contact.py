@@ -249,6 +249,8 @@ def located(
     """Return the numbers of candidates with contacts of meshes located in a configuration.
 
     Args:
+        model: The robot.
+        candidates: The shapes that may touch.
         numbers: As `numbers_of` lists them, with or without leading dimensions of cases.
         q: Position [m or rad], shape (..., nq).
         time: When [s], shape (...).
@@ -282,6 +284,7 @@ def refuse_meshes(candidates: Sequence[Candidate], what: str, *, hulls: bool = F
     """Refuse contacts of meshes.
 
     Args:
+        candidates: The shapes that may touch.
         what: What takes none, for the message.
         hulls: Whether to refuse meshes on planes, too.
 
@@ -361,6 +364,8 @@ def contacts_among(
     """Return the contact points of given candidates; see `contacts`.
 
     Args:
+        model: The robot.
+        candidates: The shapes that may touch.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         time: When [s], shape (...).
@@ -387,9 +392,12 @@ def check_gaps(
     """Refuse to start a run from a penetration.
 
     Args:
+        model: The robot.
         q: Position [m or rad], shape (cases, nq).
         world: Surroundings.
         pairs: As `contacts` takes them.
+        time: When [s].
+        rows: Tables of run-time parameters, of which those of the geometry count.
 
     Raises:
         DomainError: If shapes overlap by more than `TOUCHING_GAP`; the message names them.

@@ -38,6 +38,7 @@ def standing_model(
     `contact_closure` lets them roll, and has no joint whose rates are columns of J_u.
 
     Args:
+        model: The robot.
         q: Configuration [m or rad], shape (nq,).
         touching: Names of contact points that stick.
         world: Surroundings with the ground; level ground by default. Feet are held where they are

@@ -133,6 +133,7 @@ def cleared(model: Model, name: str, value: ArrayLike, unread: NDArray[np.bool_]
     """Return joint forces or accelerations with zeros where NaN stands and nothing is read.
 
     Args:
+        model: The robot.
         name: What they are, "tau" or "vd".
         value: The values, shape (..., nv).
         unread: Which of them hybrid dynamics does not read; broadcasts.
@@ -149,6 +150,7 @@ def solve_placeholders(
     """Solve for what is NaN, cases with the same known accelerations together.
 
     Args:
+        model: The robot.
         state: Position, velocity, joint forces and accelerations as the caller gave them.
         options: Choices that change the code.
         conditions: The keywords that the caller gave.

@@ -81,6 +81,7 @@ def read_limits(model: Model, limits: Limits | bool) -> Range:
     """Return how far position variables may go.
 
     Args:
+        model: The robot.
         limits: True for the limits that joints have, False for none, or limits of some joints by
             name, in place of those they have.
     """

@@ -317,6 +317,7 @@ class LibraryFunction(Generic[Result]):
         """Return the kernel for a model, world and options; compile it if it is not known.
 
         Args:
+            model: The robot.
             world: Its surroundings; None for the default ones.
             options: What the code depends on besides.
             arguments: Those of the first call: where they are a batch, code for one case is

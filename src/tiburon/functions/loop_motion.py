@@ -324,6 +324,7 @@ def undetermined_direction(
     """Return the joint velocity that what is given does not determine, shape (nv,).
 
     Args:
+        model: The robot.
         q: Configuration [m or rad], shape (nq,).
         joints: Joints that stand still.
         platform: Body that stands still, or None.

@@ -260,6 +260,7 @@ def cycle_jacobian(model: Model, shape: Topology, q: Array, length: float = 1.0)
     """Build the Jacobian of all cycles.
 
     Args:
+        model: The robot.
         shape: Its topology.
         q: Position with closed loops [m or rad], shape (nq,).
         length: Unit of length of the rows [m], on which kappa depends.
@@ -776,6 +777,7 @@ def position_of(model: Model, q: ArrayLike | None, tolerance: float = 0.0) -> Ar
     """Return a position with closed loops: the given one, or one that the model contains.
 
     Args:
+        model: The robot.
         q: The position, or None.
         tolerance: Loop-closure error that counts as closed where it is more than that of
             `assemble` [m or rad].

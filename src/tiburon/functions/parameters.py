@@ -91,6 +91,7 @@ def vary(model: Model, world: World | None, given: Mapping[str, Any]) -> Varied:
     """Return a robot and its world with parameters by name in place of their own.
 
     Args:
+        model: The robot.
         world: Its surroundings, whose water may differ from case to case; the default ones if None.
         given: Values by name, one or one per case.
 
@@ -272,6 +273,7 @@ def robot_of_case(
     """Return a robot with the values that one case of a call on dry land has.
 
     Args:
+        model: The robot.
         given: Values by name, one or one per case; None for its own.
         cases: Shape of the cases.
         case: Index of the case.
@@ -445,6 +447,7 @@ def felt_armatures(model: Model, given: Mapping[str, Sequence[Any]]) -> dict[int
     """Return armatures by the first velocity variable of the joint on which they act.
 
     Args:
+        model: The robot.
         given: Armatures of joints in place of their own, by name: floats, arrays or traced values.
     """
     felt: dict[int, list[Any]] = {}
@@ -633,6 +636,7 @@ def with_surfaces(
     """Return contacts with the surfaces of one case.
 
     Args:
+        candidates: The shapes that may touch.
         ground: The ground, whose surface counts outside of its patches.
         values: Values of the case; those of other parts are left alone.
         owner: Name of the contacts as the owner of parameters.
@@ -688,7 +692,9 @@ def surfaces_by_name(
     Args:
         function: Name of the function that is called, for messages.
         words: Coefficients of surfaces that enter its result.
+        model: The robot.
         world: Its surroundings.
+        candidates: The shapes that may touch.
         given: Values by name, one or one per case; also those of robot and surroundings.
 
     Raises:

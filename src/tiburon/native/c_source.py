@@ -567,6 +567,7 @@ def program_c_source(
     argument or a result is not finite.
 
     Args:
+        program: The program.
         name: Name of the C function.
         parameters: Values of parameter inputs by name; each becomes an array `NAME_PARAMETER`
             that can be passed as that input.

@@ -45,6 +45,8 @@ def store_values(
     """Emit the stores of values to consecutive elements.
 
     Args:
+        target: Where to emit.
+        stack_lines: Lines at the start of the function, for its stack arrays.
         values: References of the values.
         origins: Memory locations of some of them, which loops copy from there.
         there: Destination. Values that are at their destination already are not stored.
@@ -209,6 +211,7 @@ def columns_from_rows(target: LlvmTarget, starts: Sequence[Ref], size: int) -> l
     """Emit the loads of one row per lane, as one vector per element.
 
     Args:
+        target: Where to emit.
         starts: Address of each lane's row.
         size: Floats in a row.
 
@@ -274,6 +277,8 @@ def stage_columns(
     Lane-blocked rows are that array as they are.
 
     Args:
+        target: Where to emit.
+        stack_lines: Lines at the start of the function, for its stack arrays.
         starts: Address of each lane's row.
         size: Floats in a row.
 
@@ -334,6 +339,8 @@ def unstage_rows(
     """Emit the loop that writes an array of vectors as one row per lane, or lane-blocked.
 
     Args:
+        target: Where to emit.
+        stack_lines: Lines at the start of the function, for its stack arrays.
         starts: Address of each lane's row.
         array: One vector per element of the row.
         size: Floats in a row.
@@ -385,6 +392,8 @@ def sum_of_vectors(
     """Emit the loop that sums an array, a vector at a time.
 
     Args:
+        target: Where to emit.
+        stack_lines: Lines at the start of the function, for its stack arrays.
         pointer: Address of the array.
         count: Number of vectors to read.
         lanes: Floats in a vector.

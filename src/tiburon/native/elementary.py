@@ -26,6 +26,7 @@ def horner(t: Target, x: Ref, coefficients: Sequence[float]) -> Ref:
     """Emit a polynomial by Horner's rule.
 
     Args:
+        t: Where to emit.
         x: The variable.
         coefficients: From the highest power down to the constant.
 
@@ -164,6 +165,7 @@ def _quadrant(t: Target, x: Ref) -> tuple[Ref, Ref, Ref]:
     relative accuracy also near the multiples of pi/2.
 
     Args:
+        t: Where to emit.
         x: Angle [rad].
 
     Returns:
@@ -183,6 +185,7 @@ def _rest(t: Target, x: Ref) -> tuple[Ref, Ref, Ref]:
     """Emit the quadrant of an angle and the rest r = x - n pi/2 in two floats.
 
     Args:
+        t: Where to emit.
         x: Angle [rad].
 
     Returns:
@@ -221,6 +224,7 @@ def sin_cos(t: Target, x: Ref) -> tuple[Ref, Ref]:
     infinities. sin(-0) is +0.
 
     Args:
+        t: Where to emit.
         x: Angle [rad].
 
     Returns:
@@ -244,6 +248,7 @@ def tan(t: Target, x: Ref) -> Ref:
     tan(-0) is +0.
 
     Args:
+        t: Where to emit.
         x: Angle [rad].
 
     Returns:
@@ -336,6 +341,7 @@ def atan2(t: Target, y: Ref, x: Ref) -> Ref:
     atan2(-0, +0) = -0.
 
     Args:
+        t: Where to emit.
         y: Second component.
         x: First component, same unit.
 
@@ -379,6 +385,7 @@ def atan(t: Target, x: Ref) -> Ref:
     """Emit the inverse tangent; error below 1 ulp.
 
     Args:
+        t: Where to emit.
         x: Tangent.
 
     Returns:
@@ -403,6 +410,7 @@ def asin(t: Target, x: Ref) -> Ref:
     """Emit the inverse sine; error below 2 ulp, NaN for |x| > 1.
 
     Args:
+        t: Where to emit.
         x: Sine.
 
     Returns:
@@ -419,6 +427,7 @@ def acos(t: Target, x: Ref) -> Ref:
     """Emit the inverse cosine; error below 2 ulp, NaN for |x| > 1.
 
     Args:
+        t: Where to emit.
         x: Cosine.
 
     Returns:
@@ -442,6 +451,7 @@ def hypot(t: Target, x: Ref, y: Ref) -> Ref:
     """Emit sqrt(x**2 + y**2) without overflow or underflow on the way; error below 1.5 ulp.
 
     Args:
+        t: Where to emit.
         x: First component.
         y: Second component, same unit.
 
@@ -522,6 +532,7 @@ def reduced_expm1(t: Target, x: Ref, x_low: Ref | None = None) -> tuple[Ref, Ref
     """Emit p and n with exp(x) = 2**n (1 + p) and |p| < 0.42, for |x| < 2000.
 
     Args:
+        t: Where to emit.
         x: Argument.
         x_low: A small correction to be added to it, if the argument is known to more digits.
 
@@ -549,6 +560,7 @@ def exp(t: Target, x: Ref) -> Ref:
     -745.13.
 
     Args:
+        t: Where to emit.
         x: Exponent.
 
     Returns:
@@ -573,6 +585,7 @@ def expm1(t: Target, x: Ref) -> Ref:
     Error below 2 ulp. Infinity above 709.78; -1 below -37.5; keeps the sign of a zero.
 
     Args:
+        t: Where to emit.
         x: Exponent.
 
     Returns:
@@ -601,6 +614,7 @@ def log(t: Target, x: Ref) -> Ref:
     size of the last digits are rounded, is the one of fdlibm (e_log.c, Sun Microsystems 1993).
 
     Args:
+        t: Where to emit.
         x: Argument.
 
     Returns:
@@ -658,6 +672,7 @@ def pow(t: Target, x: Ref, y: Ref) -> Ref:
     the limits (IEEE 754-2019, section 9.2.1).
 
     Args:
+        t: Where to emit.
         x: Base.
         y: Exponent.
 
@@ -701,6 +716,7 @@ def tanh(t: Target, x: Ref) -> Ref:
     """Emit the hyperbolic tangent; error below 3 ulp.
 
     Args:
+        t: Where to emit.
         x: Argument.
 
     Returns:
@@ -716,6 +732,7 @@ def sinh(t: Target, x: Ref) -> Ref:
     """Emit the hyperbolic sine; error below 3 ulp, infinite where it overflows.
 
     Args:
+        t: Where to emit.
         x: Argument.
 
     Returns:
@@ -734,6 +751,7 @@ def cosh(t: Target, x: Ref) -> Ref:
     """Emit the hyperbolic cosine; error below 2 ulp, infinite where it overflows.
 
     Args:
+        t: Where to emit.
         x: Argument.
 
     Returns:
@@ -749,6 +767,7 @@ def sign(t: Target, x: Ref) -> Ref:
     """Emit -1, 0 or 1 by the sign of x; 0 for a zero of either sign, NaN for NaN.
 
     Args:
+        t: Where to emit.
         x: Argument.
 
     Returns:

@@ -59,6 +59,7 @@ def fixed_arguments(program: Program, known: Mapping[int, int], taken: int = 0) 
     """Find the fixed arguments of all callees.
 
     Args:
+        program: The program.
         known: Slots of nodes that are in the table already.
         taken: Number of slots in use.
     """

@@ -49,6 +49,7 @@ def write_module(program: Program, part: str) -> Written:
     """Write a program as LLVM assembly for the host.
 
     Args:
+        program: The program.
         part: "one" for the function of a single case, "many" for that of a batch.
 
     Raises:

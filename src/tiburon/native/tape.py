@@ -139,6 +139,7 @@ def build_tape(program: Program, order: Order, leaves: dict[int, Leaf] | None = 
     """Lay out a program as a tape.
 
     Args:
+        program: The program.
         order: Order of the instructions of each class.
         leaves: Input element of each leaf of the graph; by default its payload.
     """

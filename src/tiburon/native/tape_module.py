@@ -168,6 +168,7 @@ class TapeCode:
         """Emit the address of a row's base.
 
         Args:
+            target: Where to emit.
             kind: Memory of the base.
             place: The base.
             work: The work array.

@@ -161,6 +161,7 @@ class RunCases:
 
         Args:
             cases: Their numbers.
+            method: Name of the integrator.
             steps: Puts a case back to the start of its last step; returns its time and length [s].
             message: Returns the message of an outcome from that time and the quantity.
         """

@@ -39,6 +39,7 @@ def compliant_changes(
     """Return how the rate of x = [dq, v] changes with x, shape (..., 2 nv, 2 nv).
 
     Args:
+        model: The robot.
         choice: The arguments `contact` and `contact_pairs` of `linearize`.
         arrays: Configuration, velocity and joint force.
         contact_state: Discrete states of the contacts as in `run.z`; by default those of contacts
@@ -73,6 +74,7 @@ def compliant_step(
     """Return A and B of a step of `method="rk4"`; None if nothing can touch.
 
     Args:
+        model: The robot.
         choice: See `compliant_changes`.
         arrays: See `compliant_changes`.
         dt: Length of the step [s], shape (...).

@@ -347,7 +347,9 @@ def step_changes(
 
     Args:
         around: What acts on the robot.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
+        h: Length of the step [s].
         z: Discrete states of the contact points.
         candidates: The shapes that may touch.
         p: Their run-time parameters.
@@ -735,6 +737,7 @@ def linearize_contact(
     """Return the linear model of a step with contact; see `linearize`.
 
     Args:
+        model: The robot.
         contacts: Its contacts.
         arrays: Configuration, velocity, joint force, step, and states of the contact points.
         conditions: Shared keywords.

@@ -23,6 +23,7 @@ def contact_modes(
         p: Impulses, three per point [N s].
         least: Least normal impulses [N s].
         u: Velocities after the impulses, three per point [m/s].
+        h: Length of the step [s].
     """
     touching = [normal > 0.0 for normal in p[2::3]]
     slips = [

@@ -28,6 +28,7 @@ def starting_states(
     Contact points that slip do not stick; all else is as the elements say.
 
     Args:
+        system: The system.
         q: Position [m or rad], shape (cases, nq).
         v: Joint velocity [m/s or rad/s], shape (cases, nv).
         time: When [s].
@@ -57,6 +58,7 @@ def contact_states(
     """Return the states of contact points at a start, shape (..., states).
 
     Args:
+        model: The robot.
         candidates: The shapes that may touch.
         states: Initial states of all points, in the order of `POINT_STATES`, and what follows.
         q: Position [m or rad], shape (..., nq).

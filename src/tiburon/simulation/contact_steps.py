@@ -67,6 +67,7 @@ def contact_modes(
     Args:
         system: The system, with compliant contact.
         q: Position [m or rad], nq numbers.
+        time: Time [s].
         own: Run-time parameters of the contacts; their own by default.
     """
     assert system.contact is not None
@@ -186,6 +187,7 @@ def refuse_long_contact_steps(
     Laws of users and implicit methods are not looked at.
 
     Args:
+        system: The system.
         method: The integrator.
         dt: Length of a step [s].
         positions: Start positions of all cases, shape (cases, nq); the first one is looked at.

@@ -67,8 +67,11 @@ def first_to_diverge(
     Where all rates become non-finite at once, the largest state is the cause.
 
     Args:
+        system: The system.
+        method: Name of the integrator.
         state: The last finite state (*q, *v, *x).
         held: Held values.
+        time: Time [s].
         dt: Length of the step [s].
         thorough: Whether to take the step; else the largest state is the cause.
     """
@@ -214,6 +217,7 @@ def report_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) ->
     """Add to the outcomes of a run which contact missed the tolerance of its impulses, and how far.
 
     Args:
+        system: The system.
         held: Held values of all cases at the end.
         outcomes: Their messages are changed in place.
     """
@@ -248,6 +252,7 @@ def report_penetration(
     Steps note the depth at their start; at the end of the last one it is looked up here.
 
     Args:
+        system: The system.
         state: States of all cases at the end, (*q, *v, *x).
         held: Held values of all cases at the end.
         outcomes: Their messages are changed in place.
@@ -308,6 +313,7 @@ def report_rank_changes(
     changed in place.
 
     Args:
+        system: The robot.
         recorder: The recorded rows.
         steps: How many steps were taken.
         outcomes: One per case.

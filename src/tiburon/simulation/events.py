@@ -719,6 +719,7 @@ class EventSearch:
             state: At the start of the step, shape (cases, states).
             held: Held values, shape (cases, values).
             clock: Clock of the step, shape (cases, fields of `step.Clock`).
+            cases: Numbers of the cases.
             sides: Assumed sides of zero at the start of the step, shape (cases, events).
             until: Times up to which they are assumed [s], shape (cases, events).
         """

@@ -1020,6 +1020,7 @@ class FixedRun(RunCases):
             state: Initial states, shape (cases, states).
             held: Held values and memory, shape (cases, values).
             clock: Clock of each case, shape (cases, fields).
+            cases: Numbers of the cases.
             whole: Whether this is a whole step of the run, or a part without memory.
         """
         step = self._step if whole else self._part
@@ -1078,10 +1079,12 @@ def first_touch(
     """Return held values with anchors and forces of compliant contact at the start.
 
     Args:
+        system: The robot.
         step: Its step.
         named: State, held values and memory of the cases, as arguments of the step.
         held: Held values of the cases, with memory.
         clock: Clock at the start.
+        cases: Numbers of the cases.
         one: Whether this is the run of one robot.
     """
     assert system.contact is not None
@@ -1104,6 +1107,7 @@ def _advice(method: str, quantity: str, tolerance: float, hold: int, dt: float) 
     """Return what to do about steps of a method that diverge, or open loops.
 
     Args:
+        method: Name of the integrator.
         quantity: What diverged first.
         tolerance: The redundancy tolerance.
         hold: Steps for which commands of the controller are held.

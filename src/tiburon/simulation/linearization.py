@@ -349,7 +349,9 @@ def rk4_changes(
 
     Args:
         around: What acts on the robot.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
+        h: Length of the step [s].
         derivatives: From `stage_derivatives`; called at each stage.
         manifold: The positions, with functions that have been traced.
     """

@@ -18,6 +18,7 @@ def mesh_parameters(
     """Return parameters of a run, with those of elements where meshes touch.
 
     Args:
+        system: The system.
         rows: Parameters that are given, one row for all cases or one per case.
         cases: Size of the batch; None for one robot.
     """

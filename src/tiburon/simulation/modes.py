@@ -457,6 +457,7 @@ def along_loops(model: Model, q: Array, steps: Array, time: float) -> Array:
         model: The robot; it has loops.
         q: Initial configuration with closed loops [m or rad], shape (..., nq).
         steps: Steps, to first order [m or rad], shape (..., nv).
+        time: Time [s].
 
     Raises:
         DomainError: If loops cannot be closed so far away.

@@ -42,6 +42,7 @@ def run_in_parts(
     """Carry out a run in parts.
 
     Args:
+        model: The robot.
         partition: Its parts.
         exchange: How processes exchange messages; None for one process.
         options: Options of the run by name.

@@ -186,6 +186,7 @@ def carry_out(
 
     Args:
         setup: Options of the run.
+        system: The system.
         batch: Shape of the cases.
         checkpoint: Start of this part of the run.
         progress: As `simulate` takes it.

@@ -302,6 +302,7 @@ def vary_run(
     """Return a run with parameters set by name.
 
     Args:
+        model: The robot.
         world: Its surroundings, whose water may differ from case to case.
         forces: Elements beside the robot's own.
         control: The controller, or None.

@@ -750,6 +750,7 @@ def _start_on_paths(
     """Put prescribed joints onto their paths at the start, in place.
 
     Args:
+        system: The robot.
         state: All cases, shape (cases, nq + nv + nx).
         begin: Time at the start [s].
         rows: Run-time parameters of elements that differ between cases.

@@ -84,6 +84,7 @@ def traced_rates(
     """Return the rates of a system as traced functions, which all stages of a step share.
 
     Args:
+        system: The system.
         manifold: Its positions.
         p: Run-time parameters of its elements.
         updated: Whether discrete states were last updated in the state of the rates.

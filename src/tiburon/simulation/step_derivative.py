@@ -36,6 +36,7 @@ def step_derivative_kernel(system: System) -> Callable[..., Any]:
 
     Args:
         system: The robot with rigid contact, without continuous states.
+        method: Name of the integrator.
     """
     from tiburon.native.kernel import ProgramSource, make_kernel
 
@@ -80,7 +81,9 @@ def step_columns(
 
     Args:
         system: The robot, without continuous states.
+        method: Name of the integrator.
         state: Configuration, joint velocity, joint force and discrete states, which stay the same.
+        h: Length of the step [s].
         time: At its start [s].
         p: Run-time parameters of the elements.
     """

@@ -60,7 +60,14 @@ class AccelerationTerms(NamedTuple):
 def acceleration_terms(
     around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> AccelerationTerms:
-    """Compute forward dynamics, and what its derivatives consist of."""
+    """Compute forward dynamics, and what its derivatives consist of.
+
+    Args:
+        around: Surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
+    """
     n, parents = around.plan.nv, expanded_parents(around.plan)
     inline = n <= INLINE_DOF
     bias, mass = _resting(around, q, v)

@@ -27,7 +27,14 @@ from tiburon.trace.regions import as_value, function
 
 
 def forces_per_parameter(around: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
-    """Compute Y, one row per velocity variable, one column per inertial parameter."""
+    """Compute Y, one row per velocity variable, one column per inertial parameter.
+
+    Args:
+        around: Surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+    """
     plan, gravity = around.plan, around.gravity
 
     @function

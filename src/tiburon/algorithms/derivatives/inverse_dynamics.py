@@ -165,6 +165,11 @@ def state_terms(
     """Compute bias force, vectors of the mass matrix, and terms for their derivatives.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        gravity: Gravitational acceleration, world axes [m/s^2].
+        external: External wrench on each body, in its plan frame [N m, N]; none by default.
         turning: Change of these forces with rotation of their bodies, in body axes; by default they
             are fixed in their bodies.
     """
@@ -292,6 +297,10 @@ def force_vectors(
     """Compute the vectors whose products are the derivatives of inverse dynamics.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
         terms: From `state_terms`, of the same state.
         opposite: Whether derivatives have opposite sign, which costs less than negating them.
         local: Forces of bodies beyond their rigid part, as functions of poses, velocities and
@@ -425,6 +434,7 @@ def force_matrices(plan: Plan, of: ForceVectors) -> tuple[list[Scalar], list[Sca
     ancestor).
 
     Args:
+        plan: Layout of the model.
         of: From `force_vectors`.
 
     Returns:

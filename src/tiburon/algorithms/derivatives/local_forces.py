@@ -114,6 +114,8 @@ def local_forces(
     """Differentiate the force on each body with respect to its pose, velocity and acceleration.
 
     Args:
+        around: Surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
         places: Pose of each body in the common frame.
         velocities: Of each body, in the common frame.
         accelerations: Spatial accelerations minus gravity, in the common frame.

@@ -22,6 +22,9 @@ from tiburon.spatial.vec3 import ZERO3
 def movable_fins(model: Model) -> tuple[tuple[str, Fin], ...]:
     """Return the movable fins, which have a `deflection`.
 
+    Args:
+        model: The robot.
+
     Returns:
         Name of the body and fin, in the order of bodies, and of the fins of each.
     """
@@ -70,6 +73,8 @@ def fin_joint_forces(
 
     Args:
         setting: The robot and the water around it.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         deflections: Angle of each of `movable_fins` [rad].
 
     Raises:

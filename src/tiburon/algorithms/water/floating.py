@@ -83,6 +83,7 @@ def floating_links(
     """Return links at a free surface.
 
     Args:
+        model: The robot.
         surface: Height of the surface, world axes [m].
         links: Immersion of each plan body.
         added: Added mass of each.
@@ -95,6 +96,7 @@ def afloat(plan: Plan, q: Scalars, water: WaterAround) -> tuple[Plan, WaterAroun
 
     Args:
         plan: Layout of the model, with the added mass of `water`.
+        q: Configuration [m or rad], nq scalars.
         water: Water with a free surface.
     """
     floating = water.floating

@@ -70,6 +70,7 @@ def immersions(model: Model, apart: bool) -> tuple[Link, ...]:
     """Return the immersion of each plan body; empty without hydrodynamic data.
 
     Args:
+        model: The robot.
         apart: Whether bodies on fixed joints are separate, in the order of the model; else they are
             combined.
 
@@ -94,6 +95,7 @@ def members_in_water(model: Model, run_time: Collection[str]) -> list[list[Membe
     """Return the bodies with hydrodynamic data of each plan body, in the order of the model.
 
     Args:
+        model: The robot.
         run_time: Names of bodies that are included even without hydrodynamic data.
     """
     plan = model.plan
@@ -137,6 +139,7 @@ def water_around(
     """Return the water around a robot with given parameter values.
 
     Args:
+        model: The robot.
         water: The water.
         numbers: Values of `Water.parameters`.
         bodies: Values of the parameters of all `immersions`, in order.
@@ -187,6 +190,10 @@ def water_forces(
     """Compute the hydrodynamic force on each body, without the added-mass term of its acceleration.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        gravity: Gravitational acceleration, world axes [m/s^2].
         around: The water.
         lanes: Whether like branches are computed side by side, in uniform flow.
 
@@ -204,6 +211,9 @@ def relative_motions(
     """Compute the velocities of immersed bodies relative to the water.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
         around: The water, evaluated at the center of buoyancy of each body.
 
     Returns:
@@ -292,6 +302,7 @@ def force_on_link(
         velocity: Of the link, in its plan frame [rad/s, m/s].
         place: Pose of its plan frame in the world.
         link: Immersion of the link.
+        gravity: Gravitational acceleration, world axes [m/s^2].
         around: The water.
 
     Returns:

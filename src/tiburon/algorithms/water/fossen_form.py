@@ -47,6 +47,8 @@ def damping_matrix(plan: Plan, q: Scalars, v: Scalars, around: "WaterAround") ->
     """Compute D, nv times nv scalars row by row, while tracing.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
         v: Velocity relative to the water [m/s or rad/s], nv scalars.
         around: The water, still.
     """
@@ -126,6 +128,8 @@ def marine_terms(setting: Setting, q: Scalars, v: Scalars) -> dict[str, Any]:
 
     Args:
         setting: The robot and the water around it.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
 
     Raises:
         ModelError: If there is no velocity of the robot relative to the water.

@@ -22,6 +22,8 @@ def projected(plan: Plan, q: Scalars, forces: Sequence[Force]) -> tuple[Scalar, 
     """Compute the joint forces equivalent to forces on bodies.
 
     Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
         forces: On each plan body, in its frame [N m, N].
 
     Returns:

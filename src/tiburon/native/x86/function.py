@@ -72,6 +72,7 @@ def suits_program(program: Program, *, packed: bool = True) -> bool:
     """Return whether a program is long straight-line code without too many results.
 
     Args:
+        program: The program.
         packed: Whether values are vectors of cases, so that calls in lanes run one after another.
     """
     if len(program.roots) > MAX_RESULTS:

@@ -173,6 +173,7 @@ def advance_adaptive(
 
     Args:
         pair: The method.
+        manifold: Positions of the robot.
         acceleration: Returns the rate of w for q, w and time.
         state: Present state.
         target: Time to reach [s]; the last step may end later.

@@ -174,6 +174,7 @@ class Manifold:
             ahead: At its end.
             v: Velocity at the start, nv scalars.
             vd: Rate of the velocity, nv scalars.
+            h: Length of the step [s].
         """
         change = [h * (a + b) for a, b in zip(vd, self.convective(v), strict=True)]
         start = self.reexpress(v, q, ahead)

@@ -141,7 +141,9 @@ def explicit_step(
 
     Args:
         tableau: The method.
+        manifold: Positions of the robot.
         acceleration: Returns the rate of w for q, w and, if one is given, the time.
+        q: Configuration [m or rad], nq scalars.
         w: Joint velocity [m/s or rad/s] and continuous states.
         h: Step [s].
         *time: Time at the start of the step [s], where the motion depends on it.

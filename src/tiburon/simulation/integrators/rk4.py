@@ -39,8 +39,10 @@ def rk4_step(
     so that rounding cannot add up.
 
     Args:
+        manifold: Positions of the robot.
         acceleration: Returns the time derivative of v, nv scalars, for q and v, and for the time
             [s] if one is given.
+        q: Configuration [m or rad], nq scalars.
         v: Velocity [m/s or rad/s], nv scalars.
         h: Step [s].
         time: Time at the start of the step [s], where the motion depends on it.
