@@ -69,3 +69,12 @@ def test_robots_with_contact_points_are_checked_on_level_ground():
     assert "contact geometry" not in {
         f.name for f in tb.check_model(tb.load("pendulum"), motion=False).findings
     }
+
+
+@pytest.mark.slow
+def test_momentum_of_hard_landings_is_judged_with_short_steps():
+    """A dog lands on straight legs at their stops: its error at 1 ms is of first order."""
+    found = {f.name: f for f in tb.check_model(tb.load("quadruped")).findings}
+    judged = found["contact momentum"]
+    assert judged.verdict == "passed"
+    assert judged.text.endswith("steps of 0.125 ms")
