@@ -6,16 +6,22 @@ import pytest
 import tiburon as tb
 from tiburon.load_sharing.equality import (
     DirectSubstitution,
+    EqualitySolution,
     partition_of,
     solve_by_inversion,
     solve_orthogonally,
     solve_with_multipliers,
+    substituted,
 )
 from tiburon.reproduce.nahon_problems import walker_problem
 
 
 def solve_by_substitution(W, c, A1, b1):
-    return DirectSubstitution.of(W, A1).solve(W, c, A1, b1).solution
+    """The program that `DirectSubstitution` compiles, on floats."""
+    rows = [[{k: float(x) for k, x in enumerate(row) if x} for row in A] for A in (W, A1)]
+    values, _ = substituted(rows[0], list(c), rows[1], list(b1), partition_of(A1))
+    x = np.array(values)
+    return EqualitySolution(x, np.linalg.lstsq(A1.T, W @ x + c, rcond=None)[0])
 
 
 METHODS = (solve_by_inversion, solve_orthogonally, solve_with_multipliers, solve_by_substitution)
@@ -134,7 +140,7 @@ def test_invalid_data_are_refused():
     with pytest.raises(tb.DomainError, match="positive definite"):
         solve_orthogonally(-np.eye(12), np.zeros(12), A1, b1)
     with pytest.raises(tb.DomainError, match="rank 1 of 2"):
-        solve_by_substitution(np.eye(3), np.zeros(3), np.ones((2, 3)), np.ones(2))
+        DirectSubstitution.of(np.eye(3), np.ones((2, 3)))
     with pytest.raises(tb.DomainError, match="finite"):
         solve_with_multipliers(np.eye(12) * np.nan, np.zeros(12), A1, b1)
     solver = DirectSubstitution.of(np.eye(12), A1)
