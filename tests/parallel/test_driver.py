@@ -139,11 +139,15 @@ def test_memory_of_the_driver_does_not_grow_with_cases(tmp_path):
             tmp_path / f"{cases}.zarr", {"draw": range(cases)}, start, fast, cases // 200
         )
         receipts_without_work(store)
-        tracemalloc.start()
-        tally = drive(store, lambda plan=plan: MortalWorkers(plan), identity())
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-        assert tally.cases_done == cases
+        found = []
+        for _ in range(3):
+            tracemalloc.start()
+            tally = drive(store, lambda plan=plan: MortalWorkers(plan), identity())
+            found.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+            assert tally.cases_done == cases
+        # threads that optimize code in the background allocate memory, too
+        peaks.append(min(found))
     assert peaks[1] < 1.2 * peaks[0]
 
 
