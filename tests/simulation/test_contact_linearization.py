@@ -401,11 +401,15 @@ def test_both_derivatives_of_a_contact_step_agree(height, speed, restitution):
     q, v = ball_state(height, (1.0, 0.4, speed))
     near = tb.linearize(model, q, v, FORCE, dt=0.01, world=world)
     system = System(model, world, [RigidContact.of(model, world)], steps=True)
-    A, B, modes, margin = step_derivative_kernel(system)(q, v, FORCE, 0.01, system.z0, 0.0)
+    A, B, modes, margin, residual = step_derivative_kernel(system)(
+        q, v, FORCE, 0.01, system.z0, 0.0
+    )
     np.testing.assert_allclose(A, near.A, atol=1e-11)
     np.testing.assert_allclose(B, near.B, atol=1e-11)
     assert near.modes == ("open", "sticking", "sliding")[int(modes[0])]
     np.testing.assert_allclose(margin, near.margin, atol=1e-9)
+    # one contact is solved to rounding
+    assert max(residual, near.residual) < 1e-10
 
 
 def test_impulses_are_solved_more_closely_for_derivatives():
@@ -428,7 +432,7 @@ def test_impulses_are_solved_more_closely_for_derivatives():
         v = np.array([*0.5 * rng.standard_normal(3), 1.5, 0.5 * rng.standard_normal(), -1.7])
         near = tb.linearize(model, q, v, np.zeros(6), dt=0.01, world=world)
         assert set(near.modes.tolist()) == {"sliding"}
-        A, B, _, _ = kernel(q, v, np.zeros(6), 0.01, system.z0, 0.0)
+        A, B, *_ = kernel(q, v, np.zeros(6), 0.01, system.z0, 0.0)
         scale = np.abs(A).max()
         np.testing.assert_allclose(A, near.A, atol=5e-9 * scale)
         np.testing.assert_allclose(B, near.B, atol=5e-9 * scale)
@@ -724,7 +728,7 @@ def test_branches_agree_with_forward_mode(legs, restitution):
     kernel, z = step_derivative_kernel(system), system.z0[: 4 * len(model.contacts)]
     many = tb.linearize(model, q, v, tau, dt=2e-3, world=world, contact_state=z)
     for k in range(len(q)):
-        A, B, modes, _ = kernel(q[k], v[k], tau, 2e-3, system.z0, 0.0)
+        A, B, modes, *_ = kernel(q[k], v[k], tau, 2e-3, system.z0, 0.0)
         assert many.modes[k].tolist() == [CONTACT_MODES[int(mode)] for mode in modes]
         # impulses have 10 digits
         scale = np.abs(A).max()

@@ -185,6 +185,9 @@ class StepChanges(NamedTuple):
     margin: list[Scalar]
     """Of each contact point: relative distance to another mode, from 0 to 1."""
 
+    residual: Scalar
+    """Of the impulses, relative to the largest."""
+
 
 class _Balance:
     """Balance of momentum of a tree at the end of a step of constant velocity."""
@@ -442,13 +445,8 @@ def step_changes(
     A, B = (as_traced(part).reshape(2 * n, -1) for part in (whole[: 4 * n * n], whole[4 * n * n :]))
     u = contacts.velocities(after)
     modes, margin = contact_modes(contacts.problem, phases.final.p, phases.final.least, u, h)
-    return StepChanges(
-        A,
-        B,
-        _largest(phases.final.p) > 0.0,
-        modes,
-        margin,
-    )
+    touched = _largest(phases.final.p) > 0.0
+    return StepChanges(A, B, touched, modes, margin, phases.report[0])
 
 
 def _contacts(
@@ -620,6 +618,7 @@ def _run(
         "B": as_traced(flat[4 * n * n :]).reshape(2 * n, n),
         "modes": as_traced(found.modes),
         "margin": as_traced(found.margin),
+        "residual": found.residual,
     }
 
 
@@ -759,8 +758,8 @@ def linearize_contact(
     given = (*state, z, numbers)
     found = _STEP.call(model, given, conditions, contacts.options(parameters))
     flagged = conditions.get("errors") == "flag"
-    A, B, modes, margin = found[0] if flagged else found
-    near = ContactLinearization(A, B, modes, margin, contacts.names)
+    A, B, modes, margin, residual = found[0] if flagged else found
+    near = ContactLinearization(A, B, modes, margin, residual, contacts.names)
     return (near, found[1]) if flagged else near  # type: ignore[return-value]
 
 
@@ -784,5 +783,5 @@ def _linearize_system(
     own[..., : shape[-1]] = z
     time = conditions.get("time")
     kernel = step_derivative_kernel(system)
-    A, B, modes, margin = kernel(q, v, tau, dt, own, 0.0 if time is None else time)
-    return ContactLinearization(A, B, modes, margin, names)
+    A, B, modes, margin, residual = kernel(q, v, tau, dt, own, 0.0 if time is None else time)
+    return ContactLinearization(A, B, modes, margin, residual, names)

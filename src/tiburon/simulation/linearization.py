@@ -58,23 +58,28 @@ class ContactLinearization(Linearization):
         margin: How far each point is from another mode, 0 to 1, shape (..., points): impulses
             relative to the largest, normal and slip velocities to the largest without impulses,
             friction to its limit. A and B hold for changes smaller than that.
+        residual: Largest residual of the laws of contact in the step, relative to the largest
+            impulse, shape (...): derivatives of points that slide may be off by a hundred times it.
     """
 
     points: tuple[str, ...]
     modes: NDArray[np.str_]
     margin: NDArray[np.float64]
+    residual: NDArray[np.float64]
 
-    def __new__(cls, A: Any, B: Any, modes: Any, margin: Any, points: tuple[str, ...]) -> Self:
-        """Take the matrices, numbers of modes, margins and names."""
+    def __new__(
+        cls, A: Any, B: Any, modes: Any, margin: Any, residual: Any, points: tuple[str, ...]
+    ) -> Self:
+        """Take the matrices, numbers of modes, margins, residual and names."""
         found = super().__new__(cls, A, B)
-        found.points, found.margin = points, margin
+        found.points, found.margin, found.residual = points, margin, residual
         plain = isinstance(modes, np.ndarray) and modes.dtype == np.float64
         found.modes = np.array(CONTACT_MODES)[modes.astype(int)] if plain else modes
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle with all attributes."""
-        return _restored, (*self, self.modes, self.margin, self.points)
+        return _restored, (*self, self.modes, self.margin, self.residual, self.points)
 
     @property
     def near_mode_change(self) -> tuple[str, ...]:
@@ -88,8 +93,8 @@ class ContactLinearization(Linearization):
         )
 
 
-def _restored(A: Any, B: Any, modes: Any, margin: Any, points: Any) -> ContactLinearization:
-    found = ContactLinearization(A, B, modes, margin, points)
+def _restored(A: Any, B: Any, modes: Any, *others: Any) -> ContactLinearization:
+    found = ContactLinearization(A, B, modes, *others)
     found.modes = modes
     return found
 

@@ -32,11 +32,10 @@ from tiburon.trace.regions import for_each, function
 def step_derivative_kernel(system: System) -> Callable[..., Any]:
     """Return a kernel of a step of RK4 with contact: of q, v, tau, dt, discrete states and time.
 
-    Its results are A, B, and modes and margins of the contact points.
+    Its results are A, B, modes and margins of the contact points, and the residual of impulses.
 
     Args:
         system: The robot with rigid contact, without continuous states.
-        method: Name of the integrator.
     """
     from tiburon.native.kernel import ProgramSource, make_kernel
 
@@ -53,12 +52,13 @@ def step_derivative_kernel(system: System) -> Callable[..., Any]:
         flat = [x for row in zip(*columns, strict=True) for x in row]
         whole = as_traced(flat).reshape(2 * n, 3 * n)
         u = (*tau, *(0.0,) * (len(system.command_names) - n), *z)
-        modes, margin = _modes(system, q, v, u, given["dt"], given["time"], p)
+        modes, margin, residual = _modes(system, q, v, u, given["dt"], given["time"], p)
         return {
             "A": whole[:, : 2 * n],
             "B": whole[:, 2 * n :],
             "modes": as_traced(modes),
             "margin": as_traced(margin),
+            "residual": residual,
         }
 
     sizes = {"q": (model.nq,), "v": (n,), "tau": (n,), "dt": (), "z": (count,), "time": ()}
@@ -149,8 +149,8 @@ def _modes(
     h: Scalar,
     time: Scalar,
     p: Sequence[Scalar],
-) -> tuple[list[Scalar], list[Scalar]]:
-    """Return modes and margins of the contact points in a step."""
+) -> tuple[list[Scalar], list[Scalar], Scalar]:
+    """Return modes and margins of the contact points in a step, and the residual of impulses."""
     assert system.contact is not None
     element, at_z, _ = system.contact
 
@@ -182,4 +182,5 @@ def _modes(
         for x in in_frame(point, (state.force[0], state.force[1], state.force[2]))
     ]
     speeds = [x for point in posed.points for x in point.velocity(found.v)]
-    return contact_modes(problem, impulses, [0.0] * len(states), speeds, h)
+    modes, margin = contact_modes(problem, impulses, [0.0] * len(states), speeds, h)
+    return modes, margin, found.residual
