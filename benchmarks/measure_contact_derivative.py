@@ -87,7 +87,8 @@ def _single(step: Any, derivative: Any, state: Any, points: int, duration: float
     rate = v + 0.02 * np.random.default_rng(3).standard_normal(len(v))
     held, clock = np.concatenate([tau, z]), np.array([0.0, STEP, STEP, 0.0])
     own = np.ascontiguousarray(z[:points])
-    ends, found = step(q, rate, held, clock), derivative(q, rate, tau, own)
+    ends = step(q, rate, held, clock)
+    found = tuple(np.array(one) for one in derivative(q, rate, tau, own))
     times = measure(
         {
             "ours": lambda: derivative(q, rate, tau, own, out=found),
