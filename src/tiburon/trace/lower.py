@@ -136,7 +136,9 @@ def _arrange(
 ) -> list[Instruction]:
     """Order instructions so that each follows its arguments; some have a place of their own."""
     if places:
-        traced = sorted(sorted(instructions), key=lambda number: places.get(number, number))
+        # calls that replace one in lanes have its place: the last first, as batches are fastest
+        last_first = sorted(instructions, reverse=True)
+        traced = sorted(last_first, key=lambda number: places.get(number, number))
     else:
         traced = sorted(instructions)
     ranks: dict[int, int] = {}
