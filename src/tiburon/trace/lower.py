@@ -20,6 +20,9 @@ from tiburon.record import record
 from tiburon.trace.graph import Graph
 from tiburon.trace.regions.lanes import LanesRegion
 
+FUSED = {"add": ("fused_add", "fused_add"), "sub": ("fused_sub", "fused_negative_add")}
+"""Instructions for a sum and a difference whose first or second operand is a product."""
+
 Order = Literal["traced", "depth_first"]
 
 
@@ -74,19 +77,12 @@ def lower(
             continue
         op, args, payload = ops[node], args_of[node], payloads[node]
         used = args
-        if op == "add":
+        if op in FUSED:
             x, y = args
             if ops[y] == "mul":
-                op, used = "fused_add", (*args_of[y], x)
+                op, used = FUSED[op][1], (*args_of[y], x)
             elif ops[x] == "mul":
-                op, used = "fused_add", (*args_of[x], y)
-            args = used
-        elif op == "sub":
-            x, y = args
-            if ops[y] == "mul":
-                op, used = "fused_negative_add", (*args_of[y], x)
-            elif ops[x] == "mul":
-                op, used = "fused_sub", (*args_of[x], y)
+                op, used = FUSED[op][0], (*args_of[x], y)
             args = used
         elif op == "div" and args[1] in reciprocals:
             numerator, divisor = args
