@@ -35,6 +35,9 @@ ARMS_MUST = 4.6
 
 FEW_ARMS, MANY_ARMS = 4, 16
 
+CLOSURE_MUST = 0.85
+"""Least time without the check of closed loops, relative to that with it."""
+
 
 def run(duration: float) -> Iterator[Figure]:
     """Measure single calls, batches, and a row of four-bars.
@@ -49,6 +52,7 @@ def run(duration: float) -> Iterator[Figure]:
     yield from _under_water(duration)
     for name in ("planar_3rrr", "stewart"):
         yield from _by_method(name, duration)
+        yield _check_of_closure(name, duration)
 
 
 def _against_pinocchio(name: str, musts: tuple[float, float], duration: float) -> list[Figure]:
@@ -205,6 +209,24 @@ def _by_method(name: str, duration: float) -> list[Figure]:
         Figure(f'{name}, method="{method}", one call', times[method], accuracy=kept[method])
         for method in calls
     ]
+
+
+def _check_of_closure(name: str, duration: float) -> Figure:
+    import tiburon as tb
+    from benchmarks.mechanisms import closed_state
+
+    model = tb.load(name)
+    state = closed_state(model)
+    kernels = {on: tb.compile(tb.forward_dynamics, model, closure=on) for on in (True, False)}
+    check_equal(name, kernels[True](*state), kernels[False](*state), 0.0)
+    times = measure({str(on): (kernels[on], *state) for on in kernels}, duration=duration)
+    return Figure(
+        f"{name}, with the check of closed loops, one call",
+        times["True"],
+        "the same without it",
+        times["False"],
+        CLOSURE_MUST,
+    )
 
 
 MEASUREMENT = Measurement("loops", "Closed mechanisms: forward dynamics with loops", run, place=16)

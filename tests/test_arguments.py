@@ -64,13 +64,14 @@ def test_errors_of_the_users_own_code_pass_unchanged():
         weigh(tb.load("four_bar"), [0.0], (), None, [1, 2, 3], control, "not a number")
 
 
-def test_failures_with_right_arguments_pass_unchanged():
+def test_failures_with_arguments_of_the_right_kind_name_them_and_the_cause():
     @public
     def divide(x: float) -> float:
         return 1.0 / x
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(tb.DomainError, match=r"x=0\.0 \(ZeroDivisionError") as caught:
         divide(0.0)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert divide(2.0) == 0.5
     with pytest.raises(TypeError, match="unexpected keyword"):
         divide(y=1.0)

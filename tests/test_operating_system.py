@@ -112,6 +112,7 @@ def test_everything_has_an_answer_where_nothing_is_granted(bare, tmp_path):
     assert not operating_system.has_users()
     operating_system.change_owner(tmp_path, 0, 0)
     assert operating_system.refuses_open_targets()
+    assert not operating_system.exchange_paths(tmp_path, tmp_path)
     operating_system.at_fork(in_child=pytest.fail)
     assert operating_system.process_exists(12345)
     assert operating_system.own_group() == {"creationflags": 0x200}
@@ -133,13 +134,17 @@ def test_everything_has_an_answer_where_nothing_is_granted(bare, tmp_path):
 def test_a_byte_is_locked_where_files_are_not(bare, monkeypatch, tmp_path):
     """Windows locks bytes; a system without locks raises what file systems without them do."""
     asked = []
-    fake = types.SimpleNamespace(LK_NBLCK=2, locking=lambda *words: asked.append(words))
+
+    def locking(file, mode, count):
+        asked.append((file, mode, count, os.lseek(file, 0, os.SEEK_CUR)))
+
+    fake = types.SimpleNamespace(LK_NBLCK=2, locking=locking)
     monkeypatch.setitem(sys.modules, "msvcrt", fake)
     with open(tmp_path / "lock", "wb") as file:
         operating_system.lock_file(file.fileno(), True)
-        assert asked == [(file.fileno(), 2, 1)]
-        assert file.tell() in (0, operating_system.LOCKED_BYTE)
-        assert os.lseek(file.fileno(), 0, os.SEEK_CUR) == operating_system.LOCKED_BYTE
+        assert asked == [(file.fileno(), 2, 1, operating_system.LOCKED_BYTE)]
+        # what is written next goes where it would have gone
+        assert os.lseek(file.fileno(), 0, os.SEEK_CUR) == 0
         monkeypatch.setitem(sys.modules, "msvcrt", None)
         with pytest.raises(OSError, match="no locks of files"):
             operating_system.lock_file(file.fileno(), False)
@@ -148,6 +153,19 @@ def test_a_byte_is_locked_where_files_are_not(bare, monkeypatch, tmp_path):
 def test_code_of_other_processors_is_left_to_the_linker(bare):
     """Objects are mapped by ourselves only where that is known to work."""
     assert object_loader.map_object(b"\x7fELF") is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a system that exchanges paths")
+def test_a_file_and_a_directory_exchange_their_names(tmp_path):
+    """Where the file system can; nothing changes if one of them is missing."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.write_text("text")
+    assert operating_system.exchange_paths(first, second)
+    assert second.is_dir()
+    assert first.read_text() == "text"
+    assert not operating_system.exchange_paths(first, tmp_path / "third")
+    assert first.is_file()
 
 
 def test_processes_that_ended_do_not_exist():

@@ -5,9 +5,11 @@ import errno
 import os
 import re
 import stat
+import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -15,10 +17,11 @@ import pytest
 import tiburon as tb
 from tests.fresh_process import run_python
 from tests.robots import double_pendulum
+from tiburon import written_file
 from tiburon.checks.model_check import ModelCheck
 from tiburon.viewer import save_html
 from tiburon.viewer.plots import save_figure
-from tiburon.written_file import replacing, write_file
+from tiburon.written_file import remove_leftovers, replacing, write_file
 
 ROOT = Path(__file__).parents[1]
 
@@ -83,7 +86,10 @@ def test_files_are_replaced_in_one_stroke(tmp_path, monkeypatch, name):
     replace = os.replace
 
     def watched(source, target):
-        seen.append((Path(source).parent, Path(target), path.read_text(), Path(source).exists()))
+        # kernels may be compiled and stored meanwhile
+        if Path(target).parent == tmp_path:
+            there = Path(source).exists()
+            seen.append((Path(source).parent, Path(target), path.read_text(), there))
         replace(source, target)
 
     monkeypatch.setattr(os, "replace", watched)
@@ -276,3 +282,146 @@ def test_figures_of_an_unknown_format_are_refused(tmp_path):
         save_figure(Figure(), tmp_path / "figure.xyz")
     save_figure(Figure(), tmp_path / "figure")
     assert [file.name for file in tmp_path.iterdir()] == ["figure.png"]
+
+
+# what killed processes leave
+
+KILLED = """
+import sys
+from pathlib import Path
+from tiburon.errors import RunFileError
+from tiburon.written_file import replacing, temporary_directory
+
+with replacing(Path("file.txt"), RunFileError) as stream, temporary_directory(Path("run")) as spare:
+    stream.write(b"half of it")
+    (spare / "chunks").mkdir()
+    (spare / "chunks" / "0").write_bytes(b"rows")
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def writing_process(tmp_path):
+    """A process that writes a file and a directory until it is killed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline().strip() == "writing"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_the_next_write_removes_what_killed_processes_left(tmp_path, writing_process):
+    """Nothing of a process that runs is touched; after a kill nothing of it remains."""
+    before = sorted(tmp_path.rglob("*"))
+    assert len(before) == 5
+    write_file(tmp_path / "file.txt", "new", tb.RunFileError)
+    assert sorted(tmp_path.rglob("*")) == sorted([*before, tmp_path / "file.txt"])
+    writing_process.kill()
+    writing_process.wait()
+    written_file._next_listing.clear()
+    write_file(tmp_path / "other.txt", "new", tb.RunFileError)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file.txt", "other.txt"]
+
+
+def _leftover(folder, host=None, age=0.0, name="run"):
+    """Make what a killed process leaves of a directory; return its lock and the directory."""
+    lock = folder / f".{name}.{host or written_file._host()}-{16 * '0'}.partial"
+    lock.write_text(name)
+    (lock.with_suffix("") / "earlier").mkdir(parents=True)
+    for path in (lock, lock.with_suffix("") / "earlier", lock.with_suffix("")):
+        os.utime(path, (time.time() - age,) * 2)
+    return lock, lock.with_suffix("")
+
+
+@pytest.mark.parametrize("has_locks", [True, False])
+def test_what_other_hosts_write_stays_for_a_day(tmp_path, monkeypatch, has_locks):
+    """Locks of other hosts may not be seen: as without locks, only the age counts."""
+    if not has_locks:
+
+        def missing(file, shared):
+            raise OSError(errno.ENOLCK, "No locks available")
+
+        monkeypatch.setattr(written_file, "lock_file", missing)
+    (tmp_path / "run").mkdir()
+    host = "00000000" if has_locks else None
+    pair = _leftover(tmp_path, host, age=80_000.0)
+    remove_leftovers(tmp_path)
+    assert all(path.exists() for path in pair)
+    _leftover(tmp_path / "run", host, age=90_000.0)
+    remove_leftovers(tmp_path / "run")
+    assert list((tmp_path / "run").iterdir()) == [tmp_path / "run" / "run"]
+
+
+def test_an_earlier_directory_returns_if_its_process_was_killed_in_between(tmp_path):
+    """It is all there is until the new one has its place."""
+    _leftover(tmp_path, name="run.zarr")
+    remove_leftovers(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.zarr"]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../other", "a\0b", "file.txt"])
+def test_leftovers_of_strangers_move_nothing_elsewhere(tmp_path, name):
+    """The name in a lock is a name in its directory, and replaces nothing."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "file.txt").write_text(OLD)
+    lock, _ = _leftover(folder)
+    lock.write_text(name)
+    remove_leftovers(folder)
+    assert [path.name for path in tmp_path.rglob("*")] == ["folder", "file.txt"]
+    assert (folder / "file.txt").read_text() == OLD
+
+
+def test_a_link_among_leftovers_is_not_followed(tmp_path):
+    """What a link leads to is not the work of a killed process."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "earlier").mkdir()
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    _, spare = _leftover(folder)
+    (spare / "earlier").rmdir()
+    spare.rmdir()
+    spare.symlink_to(tmp_path / "precious")
+    remove_leftovers(folder)
+    assert (tmp_path / "precious" / "earlier").is_dir()
+
+
+def test_a_file_that_is_taken_for_a_leftover_is_made_again(tmp_path, monkeypatch):
+    """Another process may find a new file in the moment before it is locked."""
+    real, seen = written_file.lock_file, []
+
+    def interrupted(file, shared):
+        if not seen:
+            seen.append(next(tmp_path.glob("*.partial")))
+            seen[0].unlink()
+        real(file, shared)
+
+    monkeypatch.setattr(written_file, "lock_file", interrupted)
+    write_file(tmp_path / "file.txt", "new", tb.RunFileError)
+    assert (tmp_path / "file.txt").read_text() == "new"
+    assert len(seen) == len(list(tmp_path.iterdir())) == 1
+
+
+def test_large_directories_are_listed_rarely(tmp_path, monkeypatch):
+    """Many files in one directory must not take time that grows with their number squared."""
+    clock, listed, real = [0.0], [], os.scandir
+
+    def slow(folder):
+        listed.append(folder)
+        clock[0] += 1.0
+        return real(folder)
+
+    monkeypatch.setattr(written_file.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(written_file.os, "scandir", slow)
+    for _ in range(100):
+        clock[0] += 1.0
+        remove_leftovers(tmp_path)
+    assert len(listed) == 5

@@ -244,8 +244,13 @@ if TYPE_CHECKING:
     from tiburon.load_sharing.limits.joint_wrench import JointWrenchLimit as JointWrenchLimit
     from tiburon.load_sharing.objectives.contact_force import EqualShare as EqualShare
     from tiburon.load_sharing.objectives.contact_force import InternalForce as InternalForce
+    from tiburon.load_sharing.objectives.contact_force import (
+        LargestNormalForce as LargestNormalForce,
+    )
     from tiburon.load_sharing.objectives.contact_force import LoadTarget as LoadTarget
     from tiburon.load_sharing.objectives.motor_loss import MotorLoss as MotorLoss
+    from tiburon.load_sharing.objectives.objective import Objective as Objective
+    from tiburon.load_sharing.objectives.objective import Square as Square
     from tiburon.load_sharing.objectives.smoothness import Smoothness as Smoothness
     from tiburon.load_sharing.objectives.smoothness import TorqueSmoothness as TorqueSmoothness
     from tiburon.load_sharing.objectives.structure import BendingEnergy as BendingEnergy

@@ -107,14 +107,26 @@ def check_signature(
         ) from None
 
 
-def unusable_element(value: object) -> str | None:
+MAX_NESTING = 64
+"""Dimensions that arrays of NumPy have at most."""
+
+
+def unusable_element(value: object, depth: int = 0) -> str | None:
     """Return what keeps an array from being real numbers, in words; None if nothing does.
 
     NumPy drops masks and imaginary parts when it converts to floats, and what is left looks like
     numbers.
+
+    Args:
+        value: Anything.
+        depth: How many lists it is in.
     """
     if isinstance(value, (list, tuple)):
-        found = (unusable_element(x) for x in value if not isinstance(x, (int, float, str)))
+        if depth >= MAX_NESTING:
+            return f"lists in each other, more than {MAX_NESTING} deep"
+        found = (
+            unusable_element(x, depth + 1) for x in value if not isinstance(x, (int, float, str))
+        )
         return next((x for x in found if x is not None), None)
     if getattr(getattr(value, "dtype", None), "kind", "") == "c":
         return "complex numbers"

@@ -3,7 +3,8 @@
 Public functions and constructors check their arguments where they use them (`argument_checks.py`).
 Whatever passes these checks fails somewhere inside with an error of Python or NumPy. Only then does
 `public` compare the arguments with their annotations and raise an `ArgumentError` that names the
-one that does not match. A call that succeeds is not inspected and costs nothing more.
+one that does not match; where all do, an error of ours names all that were given, with the cause. A
+call that succeeds is not inspected and costs nothing more. On a class, `public` marks all methods.
 """
 
 import inspect
@@ -12,13 +13,22 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
 from tiburon.argument_checks import is_number, is_numeric, is_whole
 from tiburon.arrays import ArrayLike
-from tiburon.errors import BY_JOINT, ArgumentError, TiburonError, shown
+from tiburon.errors import (
+    BY_JOINT,
+    ArgumentError,
+    DomainError,
+    ModelFileError,
+    RunFileError,
+    TiburonError,
+    UnknownNameError,
+    shown,
+)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -26,20 +36,54 @@ MAX_CHECKED_ELEMENTS = 200
 """How many elements of a collection are compared with their annotation."""
 
 
+MAX_LISTED_ARGUMENTS = 4
+"""How many arguments a message shows with their values."""
+
+UNUSABLE = (
+    *(TypeError, ValueError, LookupError, AttributeError),
+    *(ArithmeticError, OSError, RecursionError, MemoryError, StopIteration),
+)
+"""Errors of Python and NumPy that wrong values cause; others are defects of this package."""
+
+
 def public(function: Function) -> Function:
-    """Mark a public function: an error names the argument that is wrong."""
+    """Mark a public function, or all public methods of a class: errors name the wrong argument."""
+    if isinstance(function, type):
+        _mark_methods(function)
+        return function
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            found = explained(function, args, kwargs, error)
+            # calls of the package itself are explained by the one that users made
+            outermost = not _is_own(sys._getframe(1))
+            found = explained(function, args, kwargs, error, outermost=outermost)
             if found is None:
                 raise
             raise found from error
 
+    call.__is_public__ = True  # type: ignore[attr-defined]
     return typing.cast(Function, call)
+
+
+def _mark_methods(kind: type) -> None:
+    """Mark what a class itself defines; methods without arguments have none that is wrong."""
+    for name, item in list(vars(kind).items()):
+        if name.startswith("_"):
+            continue
+        function = getattr(item, "__func__", item)
+        if not isinstance(function, types.FunctionType) or hasattr(function, "__is_public__"):
+            continue
+        code = function.__code__
+        bound = not isinstance(item, staticmethod)
+        if code.co_argcount + code.co_kwonlyargcount <= bound and not code.co_flags & (
+            inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+        ):
+            continue
+        marked = public(function)
+        setattr(kind, name, marked if function is item else type(item)(marked))
 
 
 def fail(
@@ -53,15 +97,21 @@ def fail(
 
 
 def explained(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], error: Exception
-) -> ArgumentError | None:
-    """Return the error that names the wrong argument of a failed call; None if all are right.
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    error: Exception,
+    *,
+    outermost: bool = True,
+) -> TiburonError | None:
+    """Return the error that names the wrong argument of a failed call; None if it is ours.
 
     Args:
         function: What was called.
         args: By place.
         kwargs: By name.
         error: What it raised.
+        outermost: Whether the call came from outside of this package.
     """
     if not isinstance(error, TiburonError) and _is_of_user(error, function):
         return None
@@ -82,7 +132,44 @@ def explained(
         elif name not in ("self", "cls"):
             given[name] = value
     where = function.__qualname__.removesuffix(".__init__").lstrip("_")
-    return about(error, mismatch(where, function, given), given)
+    found = about(error, mismatch(where, function, given), given)
+    if found is not None or not given or not outermost:
+        return found
+    if isinstance(error, TiburonError):
+        first = next(iter(signature.parameters))
+        if first not in ("self", "cls") or function.__name__ == "__init__":
+            # iterators are used up: their elements were refused in another function
+            given = {name: value for name, value in given.items() if isinstance(value, Iterator)}
+        _name_arguments(error, given)
+        return None
+    # generators change it to a RuntimeError
+    ended = isinstance(error.__cause__, StopIteration)
+    return _unusable(where, given, error) if ended or isinstance(error, UNUSABLE) else None
+
+
+def _name_arguments(error: TiburonError, given: Mapping[str, Any]) -> None:
+    """Append the names of arguments to a message that names none: methods call each other."""
+    if isinstance(error, (UnknownNameError, ModelFileError, RunFileError)):
+        # these quote the name or the file that they are about
+        return
+    text = str(error)
+    if given and error.args and not any(is_named(name, text) for name in given):
+        names = ", ".join(repr(name) for name in given)
+        plural = "s" if len(given) > 1 else ""
+        error.args = (f"{text} (argument{plural} {names})", *error.args[1:])
+
+
+def _unusable(where: str, given: Mapping[str, Any], error: Exception) -> TiburonError:
+    """Return the error of a call that failed although every argument is of the right kind."""
+    names = ", ".join(given)
+    listed = [f"{name}={shown(value)}" for name, value in given.items()]
+    if len(listed) > MAX_LISTED_ARGUMENTS:
+        listed[MAX_LISTED_ARGUMENTS:] = [f"{len(listed) - MAX_LISTED_ARGUMENTS} more"]
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    values = f"{', '.join(listed)} ({reason})"
+    if isinstance(error, (TypeError, AttributeError)):
+        return ArgumentError(where, names, "values that fit each other", values)
+    return DomainError(f"{where}: {names}", "values that fit each other", values)
 
 
 def about(
@@ -99,7 +186,7 @@ def about(
     if found is None or not isinstance(error, TiburonError) or isinstance(error, ArgumentError):
         return found
     text = str(error)
-    if not any(is_named(name, text) for name in given):
+    if not is_named(found.argument, text):
         error.args = (f"{text} (argument {found.argument!r})", *error.args[1:])
     return None
 
@@ -148,13 +235,18 @@ def mismatch(
     return None
 
 
+def _is_own(frame: types.FrameType) -> bool:
+    """Return whether a frame runs code of this package."""
+    # generated constructors have no module
+    module = str(frame.f_globals.get("__name__", "tiburon"))
+    return module.partition(".")[0] == "tiburon"
+
+
 def caller_level() -> int:
     """Return the level of the nearest caller outside this package, as `warnings.warn` takes it."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None:
-        # generated constructors have no module
-        module = str(frame.f_globals.get("__name__", "tiburon"))
-        if module.partition(".")[0] != "tiburon":
+        if not _is_own(frame):
             break
         frame, level = frame.f_back, level + 1
     return level
@@ -269,7 +361,12 @@ def _fits_collection(kind: type, parts: tuple[Any, ...], value: Any) -> bool:
     if not isinstance(value, (Sequence, set, frozenset, np.ndarray)):
         # an iterator: looking would use it up
         return kind is not tuple
-    plain = parts and isinstance(parts[0], type) and not issubclass(parts[0], (int, float))
+    plain = (
+        parts
+        and parts[0] is not Any
+        and isinstance(parts[0], type)
+        and not issubclass(parts[0], (int, float))
+    )
     if isinstance(value, np.ndarray) and plain:
         # arrays hold numbers; elements of other kinds come in lists
         return False
@@ -312,6 +409,7 @@ def _words(hint: Any) -> str:
             fixed = issubclass(kind, tuple) and parts and parts[-1] is not Ellipsis
             if fixed:
                 return f"{len(parts)} of {_words(parts[0])}"
-            return "a sequence" + (f" of {_words(parts[0])}" if parts else "")
+            known = parts and parts[0] is not Any
+            return "a sequence" + (f" of {_words(parts[0])}" if known else "")
         return f"a {kind.__name__}"
     return str(hint).replace("typing.", "")

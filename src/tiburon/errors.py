@@ -20,15 +20,21 @@ carries its data as attributes, so that programs need not read messages::
     |-- TraceError            code that cannot be traced (also TypeError)
     `-- CompileError          a graph that could not be turned into native code
 
+    RunInterruptedError       Ctrl-C during a run, as a KeyboardInterrupt with the run
+
     TiburonWarning
     |-- ModelWarning          a robot that was repaired or looks suspicious
     `-- CacheWarning          a compile cache that could not be read or written
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 MAX_TEXT_LENGTH = 80
 """How many characters of a value a message shows."""
+
+MAX_MESSAGE_LENGTH = 1500
+"""How many characters a message has at most."""
 
 
 def shown(value: object) -> str:
@@ -47,6 +53,14 @@ def shown(value: object) -> str:
     return f"a {kind}{size}, {text[: MAX_TEXT_LENGTH // 2]}..."
 
 
+def _cut(text: str) -> str:
+    """Return a text without its middle if it is longer than messages may be."""
+    if len(text) <= MAX_MESSAGE_LENGTH:
+        return text
+    third = MAX_MESSAGE_LENGTH // 3
+    return f"{text[: 2 * third - 10]} ... {text[-third:]}"
+
+
 def _rebuild(
     kind: type["TiburonError"], args: tuple[object, ...], data: dict[str, object]
 ) -> "TiburonError":
@@ -58,7 +72,11 @@ def _rebuild(
 
 
 class TiburonError(Exception):
-    """Base of every exception raised on purpose by this package."""
+    """Base of every exception raised on purpose by this package; its text is never long."""
+
+    def __init__(self, *args: object) -> None:
+        """Cut the middle of a long text: names and files may have any length."""
+        super().__init__(*(_cut(x) if isinstance(x, str) else x for x in args))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by message and attributes: errors travel between processes."""
@@ -358,6 +376,26 @@ class RunFileError(TiburonError):
         self.file = str(file)
         self.problem = problem
         super().__init__(f"{self.file}: {problem}")
+
+
+class RunInterruptedError(KeyboardInterrupt):
+    """Ctrl-C during a run: a `KeyboardInterrupt`, raised when the rows are safe.
+
+    It is no `TiburonError`, so that loops over runs end as the user asked.
+
+    Attributes:
+        run: The run up to there, with the outcome "interrupted"; its `resume` continues it. A run
+            that had reached its end when Ctrl-C came is whole.
+    """
+
+    def __init__(self, message: str, run: Any) -> None:
+        """Compose a message such as ``interrupted at 3.2 s; the rows so far are in .run``."""
+        super().__init__(message)
+        self.run = run
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle with the run."""
+        return type(self), (*self.args, self.run)
 
 
 class PartnerError(TiburonError):

@@ -111,8 +111,11 @@ _NAMES = {
     "interfaces.to_torch": "to_torch",
     "load_sharing.limits.contact": "NormalForceLimit",
     "load_sharing.limits.joint_wrench": "JointWrenchLimit",
-    "load_sharing.objectives.contact_force": "EqualShare InternalForce LoadTarget",
+    "load_sharing.objectives.contact_force": """
+        EqualShare InternalForce LargestNormalForce LoadTarget
+        """,
     "load_sharing.objectives.motor_loss": "MotorLoss",
+    "load_sharing.objectives.objective": "Objective Square",
     "load_sharing.objectives.smoothness": "Smoothness TorqueSmoothness",
     "load_sharing.objectives.structure": "BendingEnergy JointWrenchNorm StrainEnergy",
     "load_sharing.objectives.torque_norm": "TorqueNorm",

@@ -51,6 +51,19 @@ def refuses_open_targets() -> bool:
     return os.name == "nt"
 
 
+EXCHANGE = 2
+"""Flag that exchanges two paths: RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS."""
+
+
+def exchange_paths(first: Path, second: Path) -> bool:
+    """Exchange two files or directories at once; return whether the system did."""
+    names = os.fsencode(first), os.fsencode(second)
+    if is_linux():
+        # relative to the working directory (AT_FDCWD)
+        return _call("renameat2", -100, names[0], -100, names[1], EXCHANGE) == 0
+    return sys.platform == "darwin" and _call("renamex_np", *names, EXCHANGE) == 0
+
+
 LOCKED_BYTE = 2**30
 """Place of the byte that is locked where locks belong to bytes: beyond any text, which stays
 readable."""
@@ -83,8 +96,12 @@ def _lock_byte(file: int) -> None:
     except ImportError:
         raise OSError("this system has no locks of files") from None
     windows: Any = msvcrt
-    os.lseek(file, LOCKED_BYTE, os.SEEK_SET)
-    windows.locking(file, windows.LK_NBLCK, 1)
+    before = os.lseek(file, 0, os.SEEK_CUR)
+    try:
+        os.lseek(file, LOCKED_BYTE, os.SEEK_SET)
+        windows.locking(file, windows.LK_NBLCK, 1)
+    finally:
+        os.lseek(file, before, os.SEEK_SET)
 
 
 def user_cache_directory() -> Path:
@@ -141,6 +158,45 @@ def own_group() -> dict[str, Any]:
 
         return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0x200)}
     return {"start_new_session": True}
+
+
+def processor_time_is_limited() -> bool:
+    """Return whether `limit_process` limits processor time here."""
+    import importlib.util
+
+    return importlib.util.find_spec("resource") is not None
+
+
+def limit_process(seconds: int, memory: int) -> None:
+    """Let the system end this process after some processor time, where it can.
+
+    Args:
+        seconds: Processor time from its start [s].
+        memory: Most memory that it may reserve [bytes].
+    """
+    try:
+        import resource
+    except ImportError:
+        return
+    # the first limit ends the process; the second is for those that handle the signal
+    for kind, soft, hard in (
+        (resource.RLIMIT_CPU, max(1, seconds), max(1, seconds) + 1),
+        (resource.RLIMIT_AS, memory, memory),
+    ):
+        known = resource.getrlimit(kind)[1]
+        most = hard if known == resource.RLIM_INFINITY else min(hard, known)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(kind, (min(soft, most), most))
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def was_out_of_time(code: int) -> bool:
+    """Return whether the exit code of a process says that its processor time was used up."""
+    import signal
+
+    end = getattr(signal, "SIGXCPU", None)
+    return end is not None and code == -end
 
 
 # -- the machine -----------------------------------------------------------------------------------

@@ -401,3 +401,67 @@ def test_impacts_of_other_geometry_are_those_of_robots_built_with_it(most_native
     # what the first robot touches, the second would not reach
     with pytest.raises(tb.DomainError, match=r"contact 'toe'.*got a penetration of 0.202 m"):
         tb.impact(model, q[1], v, world=floor, parameters={"ankle.translation.z": -0.3})
+
+
+def moved_arm(center):
+    """Return a link on a slide that time moves, with a center of mass."""
+    carriage = tb.Prismatic("rail", (0.6, 0.0, 0.8))
+    hinge = tb.Revolute("hinge", (0, 1, 0))
+    joint = tb.Driven("base", carriage, tb.Harmonic(0.4, 0.7, 0.3, 0.2), carried=hinge)
+    return tb.Model("moved", [tb.Body("link", joint=joint, inertia=tb.Inertia.point(1.3, center))])
+
+
+def test_derivatives_by_parameters_are_at_the_time_that_is_given():
+    """Each case of a batch at its own time, against robots that are built apart."""
+    center, name, h = np.array([0.3, 0.1, -0.2]), "link.center_of_mass", 1e-5
+    kernel = tb.compile(tb.forward_dynamics, moved_arm(center), parameters=[name])
+    times = np.array([0.0, 0.3, 1.1])
+    state = [np.array([x]) for x in (0.1, 0.2, 0.3)]
+    found = tb.parameter_derivatives(kernel, *state, time=times)[name]
+    assert found.shape == (3, 1, 3)
+    for k in range(3):
+        sides = [moved_arm(center + sign * h * np.eye(3)[k]) for sign in (1.0, -1.0)]
+        up, down = (tb.forward_dynamics(m, *state, time=times) for m in sides)
+        # error of central differences of numbers of size 10
+        np.testing.assert_allclose(found[..., k], (up - down) / (2 * h), rtol=0, atol=1e-6)
+    one = tb.parameter_derivatives(kernel, *state, time=0.3)[name]
+    np.testing.assert_allclose(one, found[1], rtol=1e-13)
+    assert np.abs(found[1] - found[0]).max() > 1.0
+
+
+def test_derivatives_by_parameters_refuse_a_time_that_changes_nothing():
+    model = tb.load("double_pendulum")
+    kernel = tb.compile(tb.mass_matrix, model, parameters=f"{model.body_names[0]}.mass")
+    with pytest.raises(tb.ModelError, match=r"time: expected none, because nothing in kernel"):
+        tb.parameter_derivatives(kernel, model.neutral(), time=0.3)
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+def test_derivatives_of_scalars_by_parameters_are_differences(batch):
+    """A scalar result has no dimensions: the derivative has those of batch and parameter."""
+    model = tree(3)
+    names = ["link.mass", "swing.translation"]
+    functions = [tb.kinetic_energy, tb.forward_dynamics]
+    kernel = tb.compile(functions, model, parameters=names)
+    rng = np.random.default_rng(9)
+    q, v = model.random_state(rng, batch)
+    tau = rng.standard_normal((*batch, model.nv))
+    known, h = tb.parameters(model), 1e-5
+    found = tb.parameter_derivatives(kernel, q, v, tau)
+    alone = tb.compile(tb.kinetic_energy, model, parameters=names)
+    for name in names:
+        shape = known[name].shape
+        energy, motion = found[name]
+        assert energy.shape == (*batch, *shape)
+        assert motion.shape == (*batch, model.nv, *shape)
+        np.testing.assert_allclose(tb.parameter_derivatives(alone, q, v)[name], energy, rtol=1e-12)
+        for place in np.ndindex(shape):
+            sides = []
+            for sign in (1.0, -1.0):
+                value = np.array(known[name].value, dtype=np.float64)
+                value[place] += sign * h
+                sides.append(np.asarray(alone(q, v, parameters={name: value})))
+            expected = (sides[0] - sides[1]) / (2.0 * h)
+            size = max(1.0, np.abs(sides[0]).max())
+            # error of central differences: 1e-16 / h of the energy
+            np.testing.assert_allclose(energy[(..., *place)], expected, rtol=0, atol=1e-8 * size)

@@ -6,6 +6,7 @@ from hypothesis import given
 
 import tiburon as tb
 from tests.algorithms.on_floats import on_floats
+from tests.model.samples import random_axis, random_inertia, random_pose
 from tests.oracles import absolute, frames
 from tests.robots import ROBOTS, kicked
 from tests.strategies import few_examples, models, seeds, state
@@ -101,3 +102,131 @@ def test_a_robot_that_cannot_move_has_no_center_of_mass():
     assert not tb.momentum(model, none, none, at="world").any()
     assert tb.momentum_matrix(model, none, at="world").shape == (6, 0)
     assert tb.frame_jacobian(model, none, "post").shape == (6, 0)
+
+
+def two_vehicles():
+    """Return two vehicles with arms, one near the other."""
+    rng = np.random.default_rng(5)
+    bodies = []
+    for name in ("a", "b"):
+        wet = tb.BodyFluid(volume=1e-3, added_mass=np.diag(rng.uniform(0.1, 1.0, 6)))
+        inertia = random_inertia(rng)
+        hull = tb.Body(f"{name}_hull", joint=tb.Free(name), inertia=inertia, fluid=wet)
+        hinge = tb.Revolute(f"{name}_hip", random_axis(rng), pose=random_pose(rng))
+        arm = tb.Body(f"{name}_arm", f"{name}_hull", joint=hinge, inertia=random_inertia(rng))
+        bodies += [hull, arm]
+    return tb.Model("two", bodies, [tb.Frame("tip", "b_arm", random_pose(rng))])
+
+
+def on_slides():
+    """Return a vehicle with an arm on slides without mass, as files without free joints have it."""
+    rng = np.random.default_rng(8)
+    turned = np.array(random_pose(rng).rotation)
+    parents = ("world", "x", "y")
+    bodies = [
+        tb.Body(name, parent, joint=tb.Prismatic(f"slide_{name}", axis))
+        for name, parent, axis in zip("xyz", parents, turned, strict=True)
+    ]
+    ball, hip = tb.Spherical("ball"), tb.Revolute("hip", random_axis(rng), pose=random_pose(rng))
+    wet = tb.BodyFluid(volume=1e-3, added_mass=np.diag(rng.uniform(0.1, 1.0, 6)))
+    bodies.append(tb.Body("hull", "z", joint=ball, inertia=random_inertia(rng), fluid=wet))
+    bodies.append(tb.Body("arm", "hull", joint=hip, inertia=random_inertia(rng)))
+    return tb.Model("slides", bodies, [tb.Frame("tip", "arm", random_pose(rng))])
+
+
+OWN = {"two": two_vehicles, "chain": lambda: floating_chain(), "slides": on_slides}
+
+
+@pytest.mark.parametrize("name", [*OWN, "quadruped"])
+def test_nothing_but_positions_depends_on_the_distance_from_the_origin(name):
+    """A thousand kilometers away bodies are as far from each other and their center of mass."""
+    model = OWN[name]() if name in OWN else ROBOTS[name]
+    rng = np.random.default_rng(6)
+    q, _ = model.random_state(rng)
+    v, vd = rng.standard_normal((2, model.nv))
+    # eighths of a meter, which sums keep
+    for joint in model.joints:
+        if isinstance(joint, tb.Free):
+            q[model.slice(joint.name)][4:] = rng.integers(-16, 16, 3) / 8.0
+    far = q.copy()
+    for joint in model.joints:
+        if isinstance(joint, tb.Free):
+            far[model.slice(joint.name)][4:] += 2.0**20
+        if isinstance(joint, tb.Prismatic):
+            far[model.slice(joint.name)] += 2.0**20
+    frame, other, sea = model.frame_names[-1], model.body_names[-2], tb.Water()
+    calls = {
+        "momentum": lambda x: tb.momentum(model, x, v),
+        "momentum_matrix": lambda x: tb.momentum_matrix(model, x),
+        "center_of_mass_jacobian": lambda x: tb.center_of_mass_jacobian(model, x),
+        "apparent_inverse_inertia": lambda x: tb.apparent_inverse_inertia(model, x, frame, other),
+        "cross_inverse_inertia": lambda x: tb.cross_inverse_inertia(model, x, frame, other),
+    }
+    if any(body.fluid is not None for body in model.bodies):
+        calls["momentum in water"] = lambda x: tb.momentum(model, x, v, fluid=sea)
+        calls["momentum_matrix in water"] = lambda x: tb.momentum_matrix(model, x, fluid=sea)
+    for at in ("frame", "com", (0.1, 0.2, 0.3)):
+        point = {"at": at}
+        calls |= {
+            f"jacobian {at}": lambda x, o=point: tb.frame_jacobian(model, x, frame, **o),
+            f"velocity {at}": lambda x, o=point: tb.frame_velocity(model, x, v, frame, **o),
+            f"acceleration {at}": lambda x, o=point: tb.frame_acceleration(
+                model, x, v, vd, frame, **o
+            ),
+            f"bias {at}": lambda x, o=point: tb.frame_jacobian_bias(model, x, v, frame, **o),
+            f"inertia {at}": lambda x, o=point: tb.operational_space_inverse_inertia(
+                model, x, frame, **o
+            ),
+        }
+    for call, function in calls.items():
+        here, there = function(q), function(far)
+        # sums in another order of a few terms that are no larger than the result
+        np.testing.assert_allclose(
+            there, here, rtol=0, atol=1e-13 * np.abs(here).max(), err_msg=call
+        )
+
+
+def test_jacobians_of_a_tree_do_not_depend_on_where_other_trees_are():
+    """A Jacobian of the second of two robots far apart is that of the robot alone."""
+    rng = np.random.default_rng(9)
+    axes = [random_axis(rng) for _ in range(3)]
+    inertias = [random_inertia(rng) for _ in range(3)]
+    arm, tool = random_pose(rng), random_pose(rng)
+
+    def robots(distance):
+        poses = (tb.Pose(), tb.Pose(translation=(distance, 0.0, 0.0)), arm)
+        parts = zip(("other", "base", "arm"), axes, poses, inertias, strict=True)
+        return [
+            tb.Body(
+                name,
+                "base" if name == "arm" else "world",
+                joint=tb.Revolute(name, axis, pose=pose),
+                inertia=inertia,
+            )
+            for name, axis, pose, inertia in parts
+        ]
+
+    frame = [tb.Frame("tool", "arm", tool)]
+    one, both = tb.Model("one", robots(0.0)[1:], frame), tb.Model("both", robots(2.0**20), frame)
+    q = np.array([0.3, -0.4, 0.9])
+    for axes_of in ("world", "frame"):
+        for at in ("frame", (0.1, 0.2, 0.3)):
+            point = {"at": at, "axes": axes_of}
+            expected = tb.frame_jacobian(one, q[1:], "tool", **point)
+            found = tb.frame_jacobian(both, q, "tool", **point)[:, 1:]
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
+    expected = tb.apparent_inverse_inertia(one, q[1:], "tool", "base")
+    found = tb.apparent_inverse_inertia(both, q, "tool", "base")
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+
+
+def floating_chain(links=60):
+    """Return a vehicle with an arm too long to inline."""
+    rng = np.random.default_rng(7)
+    bodies = [tb.Body("hull", joint=tb.Free("base"), inertia=random_inertia(rng))]
+    for k in range(links):
+        pose = tb.Pose(translation=tuple(rng.uniform(-0.05, 0.05, 3)))
+        joint = tb.Revolute(f"j{k}", random_axis(rng), pose=pose)
+        parent = f"b{k - 1}" if k else "hull"
+        bodies.append(tb.Body(f"b{k}", parent, joint=joint, inertia=random_inertia(rng)))
+    return tb.Model("chain", bodies)

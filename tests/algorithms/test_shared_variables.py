@@ -163,3 +163,55 @@ def test_cross_inertia_of_two_links_is_J_over_M_J(case):
     back = on_floats("cross_inverse_inertia", model, q, frame="left_tip", other="tip")
     assert_close(found, expected, SOLVE, scale)
     assert_close(back, found.T, ALGEBRA)
+
+
+def two_trees():
+    """Return two geared trees that share no variable, with frames on links, followers and world."""
+    rng = np.random.default_rng(11)
+    bodies = []
+    for tree in ("left", "right"):
+        for k, name in enumerate((f"{tree}_upper", f"{tree}_lower")):
+            joint = tb.Revolute(f"j_{name}", random_axis(rng), pose=random_pose(rng))
+            parent = f"{tree}_upper" if k else "world"
+            bodies.append(tb.Body(name, parent, joint=joint, inertia=random_inertia(rng)))
+        turn = tb.Revolute("turn", random_axis(rng))
+        gear = tb.Coupled(f"{tree}_gear", turn, f"j_{tree}_lower", -1.7, pose=random_pose(rng))
+        bodies.append(
+            tb.Body(f"{tree}_wheel", f"{tree}_upper", joint=gear, inertia=random_inertia(rng))
+        )
+    return tb.Model("two", bodies, [tb.Frame("floor", "world", random_pose(rng))])
+
+
+PAIRS = [
+    ("left_wheel", "right_wheel"),
+    ("left_upper", "right_wheel"),
+    ("left_lower", "left_wheel"),
+    ("left_wheel", "floor"),
+    ("floor", "floor"),
+]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_inverse_inertias_of_geared_trees_are_J_over_M_J_wherever_frames_are(pair):
+    """Zeros where no variable is shared: other trees and the world."""
+    model = two_trees()
+    q, _ = model.random_state(12)
+    J = [np.asarray(tb.frame_jacobian(model, q, name)) for name in pair]
+    H = np.asarray(tb.mass_matrix(model, q))
+    scale = max(np.abs(x).max() for x in J) * np.linalg.cond(H)
+    expected = J[0] @ np.linalg.solve(H, J[1].T)
+    assert_close(tb.cross_inverse_inertia(model, q, *pair), expected, SOLVE, scale)
+    if pair[0] == pair[1]:
+        return
+    both = np.vstack(J)
+    whole = tb.operational_space_inverse_inertia(model, q, list(pair))
+    assert_close(np.reshape(whole, (12, 12)), both @ np.linalg.solve(H, both.T), SOLVE, scale)
+    # twists of both at the origin of the first frame
+    (_, p), (_, p_other) = (tb.forward_kinematics(model, q, name) for name in pair)
+    arm = np.ravel(p) - np.ravel(p_other)
+    moved = J[1].copy()
+    moved[3:] += np.cross(J[1][:3], arm, axis=0)
+    relative = J[0] - moved
+    apparent = relative @ np.linalg.solve(H, relative.T)
+    scale *= (1.0 + np.abs(arm).max()) ** 2
+    assert_close(tb.apparent_inverse_inertia(model, q, *pair), apparent, SOLVE, scale)

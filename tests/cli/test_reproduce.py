@@ -19,14 +19,14 @@ def test_operation_counts_show_polynomial_count_and_verdict():
     assert "McMillan 1994, Table 28" in result.output
     assert "10N^2 + 9N - 25 multiplications, 6N^2 + 34N - 50 additions" in result.output
     (row,) = (line for line in result.output.splitlines() if "389m + 370a" in line)
-    assert " ".join(row.split()) == "N 6 389m + 370a 334m + 293a, below by 132 agrees"
+    assert " ".join(row.split()) == "N 6 389m + 370a printed 334m + 293a, below by 132 fewer"
     assert any(
         line.split()[:4] == ["N,", "by", "multiplications", "9.40"] for line in _lines(result)
     )
     (row,) = (line for line in result.output.splitlines() if "203m + 163a" in line)
-    words = "N 1, with Free 194m + 168a 203m + 163a, above by 4 not judged (measured)"
-    assert " ".join(row.split()) == words
-    assert " 0 differ;" in _lines(result)[-1]
+    words = "N 1, with Free 194m + 168a derived from print 203m + 163a, above by 4 "
+    assert " ".join(row.split()) == words + "not judged (measured)"
+    assert "; 0 differ, " in _lines(result)[-1]
 
 
 def _lines(result):
@@ -37,7 +37,7 @@ def test_summary_has_one_line_per_table():
     """Only rows above the published count would be shown."""
     result = invoke("--largest", "3", "--summary")
     assert result.exit_code == 0
-    assert "  2 of 2 agree, 0 not judged\n" in result.output
+    assert "  agree: 2 of 2 derived from print (2 fewer); 0 differ, 0 not judged\n" in result.output
     assert "below by" not in result.output
 
 
@@ -49,4 +49,4 @@ def test_a_count_above_the_published_one_is_a_failure(monkeypatch):
     result = invoke()
     assert result.exit_code == 1
     assert "above by 2" in result.output
-    assert "0 agree, 1 differ" in result.output
+    assert "agree: 0 of 1 printed; 1 differ" in result.output

@@ -220,6 +220,8 @@ SAMPLES: dict[str, Callable[[tb.Model], Any]] = {
     "mass": lambda m: 1.0,
     "inertia": lambda m: 0.1,
     "radius": lambda m: 0.1,
+    "weight": lambda m: 2.0,
+    "row": lambda m: {0: 1.0},
     "radii": lambda m: (0.1, 0.2, 0.3),
     "size": lambda m: (1.0, 2.0, 3.0),
     "amplitude": lambda m: (0.1, 0.0, 0.0),
@@ -465,6 +467,14 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
         "model": lambda m: arm(),
         "parameters": lambda m: {"hull.mass": 5.0},
     },
+    "Model.attach": {"other": lambda m: _chain(), "at": lambda m: "hull", "prefix": lambda m: "b_"},
+    "Model.replace": {"body": lambda m: "arm", "other": lambda m: _chain()},
+    "Model.by_joint": {"values": lambda m: np.zeros(m.nv), "of": lambda m: "v"},
+    "Model.joint_array": {"values": lambda m: {"elbow": 0.1}},
+    "Model.without": {"body": lambda m: "arm"},
+    "MeasuredRun.compare": {"run": lambda m: tb.simulate(arm(), 0.3, progress=False)},
+    "Trajectory.get": {"name": lambda m: "joint_position"},
+    "Trajectory.array": {"key": lambda m: "q"},
     "identify": {
         "model": lambda m: arm(),
         "runs": lambda m: [_measured()],
@@ -492,11 +502,13 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
         "workers": lambda m: 0,
     },
     "load_world": {"source": lambda m: _file("world.xml", lambda p: p.write_text(WORLD))},
-    "loop_inverse_dynamics": {
-        "model": lambda m: linkage(),
-        "q": lambda m: _bent(),
-        "v": lambda m: np.zeros(linkage().nv),
-        "vd": lambda m: np.zeros(linkage().nv),
+    **{
+        f"loop_{function}": {
+            "model": lambda m: linkage(),
+            "q": lambda m: _bent(),
+            **{name: lambda m: np.zeros(linkage().nv) for name in ("v", "vd", "tau")},
+        }
+        for function in ("dynamics", "inverse_dynamics", "reactions")
     },
     "loop_motion": {"model": lambda m: linkage(), "q": lambda m: _bent()},
     "recut_state": {"other": lambda m: tb.recut(m)},
@@ -601,3 +613,49 @@ QUIET = {"progress": None, "panels": 20}
 
 LOG = "time,elbow\n0.0,0.0\n1.0,1.0\n"
 WORLD = """<mujoco><option gravity="0 0 -9.8"/><worldbody/></mujoco>"""
+
+
+OPENING = frozenset({"view", "save_video", "carry_out"})
+"""Methods that open windows or browsers, or wait for partners."""
+
+
+def of_joint(joint: tb.Joint) -> dict[str, Callable[[tb.Model], Any]]:
+    """Return samples for the methods of a joint."""
+    rates = tuple(0.1 * (k + 1) for k in range(joint.nv))
+    found: dict[str, Callable[[tb.Model], Any]] = {
+        name: lambda m: joint.neutral() for name in ("q", "q0", "q1", "qd")
+    }
+    found |= {name: lambda m: rates for name in ("v", "dv", "step", "a", "b")}
+    return found | {"rng": lambda m: np.random.default_rng(0)}
+
+
+INSTANCES: dict[str, Callable[[], Any]] = {
+    "Drive": cache(lambda: tb.Drive(linkage())),
+    "GaitPath": cache(lambda: tb.GaitPath.trot(tb.load("quadruped"))),
+    "JointActuation": lambda: tb.joint_actuation(arm().joint("elbow")),
+    "LinearQuadraticRegulator": cache(
+        lambda: tb.lqr(
+            arm(),
+            np.array(arm().neutral()),
+            None,
+            Q=np.ones(2 * arm().nv),
+            R=1.0,
+            inputs=arm().moving_joint_names,
+        )
+    ),
+    "LoadShare": cache(
+        lambda: tb.share_load(tb.load("quadruped"), tb.load("quadruped").poses["stand"])
+    ),
+    "LoadSharing": _dog_plan,
+    "Model": arm,
+    "ModelCheck": cache(lambda: tb.check_model(arm(), motion=False)),
+    "Modes": cache(lambda: tb.modes(arm(), arm().neutral(), solve=False)),
+    "Partition": cache(lambda: tb.partition(arm(), cuts=[])),
+    "State": _state,
+    "Stepper": cache(lambda: tb.stepper(arm(), 0.01)),
+    "StepperState": cache(lambda: tb.stepper(arm(), 0.01).start(cases=2)),
+    "Study": cache(lambda: tb.load_sweep(_file("sweep.zarr", _sweep))),
+    "Topology": cache(lambda: tb.topology(linkage())),
+    "Trajectory": _run,
+}
+"""Instances of classes that users get, and of those that are slow to make."""

@@ -129,6 +129,7 @@ def test_every_library_function_declares_its_handling_of_loops():
         "tracked_load",
         "tracking_forces",
         "loop_reactions",
+        "loop_closure",
         "loop_jacobian",
         "constraint_residual",
         "loop_dynamics",

@@ -604,3 +604,103 @@ def test_a_plan_runs_in_controllers_of_the_user(dog, plan):
     np.testing.assert_allclose(share.warm_start, memory, atol=1e-7)
     with pytest.raises(tb.ShapeError, match="a warm_start"):
         plan.share(q, before=memory[1:])
+
+
+def test_a_run_without_the_contacts_of_the_plan_is_refused():
+    """Forces that nothing carries are no solution."""
+    dog = tb.load("quadruped")
+    control = tb.LoadSharingControl(tb.LoadSharing.of(dog, friction=0.6), dog.poses["stand"])
+    with pytest.raises(tb.ModelError, match="'front_left_foot' of the plan does not act"):
+        tb.simulate(dog, 0.01, control=control, progress=False)
+
+
+@pytest.mark.parametrize("on", ["forces", "torques"])
+def test_single_forces_change_by_no_more_than_their_own_bounds(dog, plan, on):
+    """Bounds and weights of changes are by name in runs, and run-time parameters by name."""
+    name = "front_left_foot.n" if on == "forces" else "front_left_pitch"
+    scheme = tb.SmoothingPenalty({name: 20.0}, 0.1, on=on)
+    path = tb.GaitPath.trot(dog)
+    bound = 1.5 if on == "forces" else 0.25
+    control = tb.LoadSharingControl(plan, path, {name: bound}, scheme)
+    run = simulated(dog, control, 0.45)
+    shared = control.read(run)
+    values = shared.forces if on == "forces" else shared.tau
+    driven = [dog.v_names[i] for i in plan.layout.driven]
+    place = list(plan.names if on == "forces" else driven).index(name)
+    steps = np.abs(np.diff(values, axis=0)).max(axis=0)
+    assert shared.status.max() == 0.0
+    assert steps[place] <= bound * (1 + 1e-6)
+    assert np.delete(steps, place).max() > 1.2 * bound
+    key = f"control.max_step.{name}"
+    cases = simulated(dog, control, 0.1, parameters={key: [[bound], [0.5 * bound]]})
+    alone = simulated(dog, tb.LoadSharingControl(plan, path, {name: 0.5 * bound}, scheme), 0.1)
+    assert cases.v[:, 1] == pytest.approx(alone.v, abs=1e-9)
+
+
+def test_contacts_of_a_path_have_several_intervals(dog, plan):
+    """A foot that carries load twice has no force between, and runs know each begin and end."""
+    foot = "front_left_foot"
+    times = [(-1.0, 0.06), (0.12, 0.2), (0.26, 9.0)]
+    path = tb.MotionPath(dog.poses["stand"], contacts={foot: times}, transfer=0.02)
+    p = path.parameters()
+    for time, inside, span in (
+        (0.05, 1.0, (1.05, 0.01)),
+        (0.1, 0.0, (1.1, -0.04)),
+        (0.13, 1.0, (0.01, 0.07)),
+        (0.22, 0.0, (0.1, -0.02)),
+        (0.3, 1.0, (0.04, 8.7)),
+    ):
+        sample = path.sample(p, time)
+        assert sample.touching[foot] == inside
+        assert sample.spans[foot] == pytest.approx(span)
+    one = tb.MotionPath(dog.poses["stand"], contacts={foot: (0.1, 0.2)})
+    assert one.contacts == ((foot, (0.1, 0.2)),)
+    control = tb.LoadSharingControl(plan, path)
+    shared = control.read(run := simulated(dog, control, 0.3))
+    time = run.time
+    normal = shared.forces[:, plan.names.index(f"{foot}.n")]
+    # the sample at which an interval ends is the first without load
+    out = ((time > 0.0605) & (time < 0.1195)) | ((time > 0.2005) & (time < 0.2595))
+    assert np.abs(normal[out]).max() < 1e-9
+    assert normal[(time > 0.15) & (time < 0.17)].min() > 5.0
+    for wrong in ([(0.1, 0.3), (0.2, 0.4)], [(0.3, 0.1)], [0.1, 0.2, 0.3], [(0.1, np.nan)]):
+        with pytest.raises(tb.TiburonError, match="contacts"):
+            tb.MotionPath(dog.poses["stand"], contacts={foot: wrong})
+
+
+def test_failed_actuators_give_no_force_from_their_time_on(dog, plan):
+    """A knee that fails while the dog stands has no torque; others carry on, within limits."""
+    name = "hind_right_knee"
+    place = [dog.v_names[i] for i in plan.layout.driven].index(name)
+    control = tb.LoadSharingControl(plan, dog.poses["stand"], failed={name: 0.05})
+    run = simulated(dog, control, 0.08)
+    shared = control.read(run)
+    before = run.time < 0.0495
+    assert np.abs(shared.tau[before, place]).min() > 1.0
+    assert np.abs(shared.tau[run.time > 0.0505, place]).max() < 1e-9
+    assert shared.status.max() == 0.0
+    always = tb.LoadSharingControl(plan, dog.poses["stand"], failed=[name])
+    assert np.abs(always.read(simulated(dog, always, 0.02)).tau[:, place]).max() < 1e-9
+    # when it fails is a run-time parameter, by name
+    times = [[0.02], [9.0]]
+    cases = simulated(dog, control, 0.04, parameters={f"control.failed.{name}": times})
+    late = control.read(cases).tau[-1, :, place]
+    assert abs(late[0]) < 1e-9
+    assert abs(late[1]) > 1.0
+    with pytest.raises(tb.UnknownNameError, match="hind_knee"):
+        tb.LoadSharingControl(plan, dog.poses["stand"], failed=["hind_knee"])
+    with pytest.raises(tb.DomainError, match="failed"):
+        tb.LoadSharingControl(plan, dog.poses["stand"], failed={name: np.nan})
+
+
+def test_failed_cables_carry_no_tension():
+    """A cable that fails takes no part from its time on, and the platform is held by others."""
+    robot = tb.load("cable_robot")
+    home = robot.poses["home"]
+    plan = tb.LoadSharing.of(robot)
+    name = plan.contact_names[1]
+    control = tb.LoadSharingControl(plan, home, failed={name: 0.02})
+    run = tb.simulate(robot, 0.04, q=home, control=control, record_every=1, progress=False)
+    tension = control.read(run).forces[:, 1]
+    assert tension[run.time < 0.0195].min() > 9.0
+    assert np.abs(tension[run.time > 0.0205]).max() < 1e-9

@@ -19,7 +19,8 @@ from tiburon.algorithms.kinematics import frame_places
 from tiburon.errors import ModelFileError
 from tiburon.formats.lenient import Findings
 from tiburon.formats.limits import Budget
-from tiburon.formats.mjcf_read import Names, compile_mjcf, read_mjcf, silenced, world_of
+from tiburon.formats.mjcf_compile import CompiledModel, compile_mjcf, silenced
+from tiburon.formats.mjcf_read import Names, read_mjcf, world_of
 
 PACKAGES = {
     "dm_control": "dm_control",
@@ -117,9 +118,10 @@ class LoadedPeer:
         self.model = read_mjcf(Path(path), package_paths)
         self.tree = self.model.without_loops()
         # compiled as the reader does, without pictures
-        self.compiled, _ = compile_mjcf(Path(path), package_paths, Budget(str(path)))
-        self.ours = OnFloats(self.tree, world_of(self.compiled, Findings("")).gravity)
-        self.names = Names(mujoco, self.compiled)
+        self.compiled, spec = compile_mjcf(Path(path), Budget(str(path)))
+        read = CompiledModel.of(self.compiled, spec)
+        self.ours = OnFloats(self.tree, world_of(read, Findings("")).gravity)
+        self.names = Names(read)
         self._silence()
         self.data = mujoco.MjData(self.compiled)
 

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import logging
 import os
 import socket
 import time
@@ -122,6 +123,30 @@ class TestOtherProtocols:
         assert flooding.hear("done", "report", "error")["id"] == 7
         flooding.close()
         other.close()
+
+    @pytest.mark.parametrize(
+        ("path", "rest", "status"),
+        [
+            (b"http://[::1", b"", b" 400 "),
+            (b"//[/?token=secret", b"", b" 400 "),
+            (b"/?token=%ed%a0%80", b"", b" 403 "),
+            # the library fails on it while it answers
+            (b"/", b"\x81\x05hello", b""),
+        ],
+    )
+    def test_malformed_requests_are_refused_and_fill_no_log(self, served, path, rest, status):
+        """Strangers must not make the server report an internal error, or write its log."""
+        records = []
+        handler = logging.Handler()
+        handler.emit = records.append
+        logger = logging.getLogger("tiburon.drive.page")
+        logger.addHandler(handler)
+        try:
+            head = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % (path, served.page.port)
+            assert status in ask(served.page.port, head + rest).split(b"\r\n")[0]
+        finally:
+            logger.removeHandler(handler)
+        assert records == []
 
     def test_token_is_generated_and_printed_by_default(self):
         """Whoever reads it may drive, over both servers."""

@@ -168,14 +168,14 @@ def test_after_a_failure_inside_mujoco_nothing_more_is_read(load, monkeypatch):
     """Such a failure leaves locks behind, on which MuJoCo would wait forever."""
     import mujoco
 
-    from tiburon.formats import mjcf_read
+    from tiburon.formats import mjcf_compile
 
     class Broken:
         @staticmethod
         def from_file(path):
             raise RuntimeError("Caught an unknown exception!")
 
-    monkeypatch.setattr(mjcf_read, "_CRASHED_ON", [])
+    monkeypatch.setattr(mjcf_compile, "_CRASHED_ON", [])
     with monkeypatch.context() as patch:
         patch.setattr(mujoco, "MjSpec", Broken)
         with pytest.raises(tb.ModelFileError, match="unknown exception"):

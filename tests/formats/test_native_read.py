@@ -198,7 +198,7 @@ WRONG = [
     ("size =", "sise =", "sise", "shape 1: expected the key 'size', got 'sise'; rename it"),
     ("size = [0.1, 0.1, 0.3]", "", "[[body.shape]]", "expected the key 'size', got none; write"),
     ("mass = 2\n", 'mass = "2"\n', '"2"', "body 'upper', inertia: mass must be a number"),
-    ("mass = 2\n", "mass = -2\n", "[[body]]", "mass must be positive, got -2 kg"),
+    ("mass = 2\n", "mass = -2\n", "[body.inertia]", "mass must be positive, got -2 kg"),
     ("mass = 2\n", "mass = nan\n", "[body.inertia]", "mass must be finite"),
     ("mass = 2\n", "mass = 1e60\n", "1e60", r"mass must be a number below 1e\+50"),
     ("mass = 2\n", "mass = true\n", "true", "mass must be a number"),

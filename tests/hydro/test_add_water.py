@@ -53,7 +53,9 @@ def test_coefficients_that_are_not_estimated_are_reported():
             shaped("arm", ball(0.1), parent="base"),
         ],
     )
-    added = tb.add_hydrodynamics(robot)
+    dry = r"for 2 of 4 bodies: 'bare' \(has no shape\); 'hull' \(hull.stl: there is no such file"
+    with pytest.warns(tb.ModelWarning, match=dry):
+        added = tb.add_hydrodynamics(robot)
     reasons = {entry.body: entry.reason for entry in tb.hydrodynamics_report(robot)}
     assert reasons["base"] == "has coefficients already"
     assert reasons["bare"] == "has no shape"
@@ -61,7 +63,8 @@ def test_coefficients_that_are_not_estimated_are_reported():
     assert reasons["arm"] == ""
     assert added.body("base").fluid == own
     assert added.body("bare").fluid is None
-    again = tb.add_hydrodynamics(robot, overwrite=True)
+    with pytest.warns(tb.ModelWarning, match=dry):
+        again = tb.add_hydrodynamics(robot, overwrite=True)
     assert again.body("base").fluid == again.body("arm").fluid
 
 
@@ -111,3 +114,14 @@ def test_fins_are_kept_when_coefficients_are_estimated_again():
     again = tb.add_hydrodynamics(tb.Model("fish", [body]), overwrite=True)
     assert again.bodies[0].fluid.fins == (fin,)
     assert again.bodies[0].fluid.volume != 1e-3
+
+
+def test_bodies_that_keep_added_mass_alone_are_warned_of():
+    """They have neither buoyancy nor drag, though their shape has."""
+    massive = tb.BodyFluid(added_mass=np.eye(6), reference_density=None)
+    model = tb.Model("two", [shaped("ball", ball(0.1)), shaped("buoy", ball(0.2))])
+    model = model.with_fluids({"buoy": massive})
+    with pytest.warns(tb.ModelWarning, match=r"'buoy' \(keeps its added mass alone; pass overwr"):
+        wet = tb.add_hydrodynamics(model)
+    assert wet.body("buoy").fluid == massive
+    assert tb.add_hydrodynamics(model, overwrite=True).body("buoy").fluid.volume > 0.0

@@ -10,7 +10,8 @@ import pytest
 
 import tiburon as tb
 from tests.tolerances import assert_close
-from tiburon.hydro.mesh import read_triangles
+from tiburon.hydro import mesh_file
+from tiburon.hydro.mesh_file import read_triangles
 from tiburon.reproduce import solids
 
 CORNERS = solids.CUBE_CORNERS * (1.0, 2.0, 0.5) + (0.25, 0.0, -1.0)
@@ -101,12 +102,80 @@ def test_binary_stl_is_read_as_trimesh_reads_it(tmp_path):
     assert np.array_equal(faces, peer.faces)
 
 
-def test_binary_stl_is_read_without_trimesh(tmp_path, monkeypatch):
-    """Which takes most of a second to import."""
-    path = tmp_path / "shape.stl"
-    path.write_bytes(binary_stl())
+@pytest.mark.parametrize("name", FILES)
+def test_simple_formats_are_read_without_trimesh(name, tmp_path, monkeypatch):
+    """Which takes most of a second to import, and quadratic time for materials and solids."""
+    path = tmp_path / name
+    path.write_bytes(FILES[name])
     monkeypatch.setitem(sys.modules, "trimesh", None)
     assert len(read_triangles(path)[1]) == len(solids.CUBE_FACES)
+
+
+def _soup(vertices, faces):
+    """Return triangles in an order of their own, each from its least corner."""
+    corners = np.asarray(vertices)[np.asarray(faces)]
+    first = [np.lexsort(triangle.T[::-1])[0] for triangle in corners]
+    turned = np.stack([np.roll(t, -k, axis=0) for t, k in zip(corners, first, strict=True)])
+    return turned[np.lexsort(turned.reshape(len(turned), -1).T[::-1])]
+
+
+VARIANTS = {
+    "slashes.obj": b"v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv .5 .5 1 1 0 0\nvt 0 0\nvn 0 0 1\n"
+    b"usemtl a\nf 4/1/1 3/1/1 2/1/1 1/1/1\n g x\nf -1//1 1//1 \\\n 2//1\r\nf 2 3 5\nf 3 4 5\n"
+    b"f 4 1 5\n# f 1 2 3\n",
+    "solids.stl": text_stl() + b"\n" + text_stl().replace(b"box", b"other").upper(),
+    "color.off": b"COFF\n# of a box\n5 5 0\n0 0 0 1 0 0 1\n1 0 0\n1 1 0\n\n0 1 0\n.5 .5 1\n"
+    b"4 3 2 1 0\n3 4 0 1 255 0 0\n3 1 2 4\n3 2 3 4\n3 3 0 4\n",
+    "big.ply": b"ply\nformat binary_big_endian 1.0\ncomment x\nelement vertex 4\n"
+    b"property double x\nproperty uchar red\nproperty double y\nproperty double z\n"
+    b"element face 4\nproperty uchar flag\nproperty list uchar uint vertex_index\nend_header\n"
+    + b"".join(struct.pack(">dBdd", x, 7, y, z) for x, y, z in np.eye(4, 3, -1))
+    + b"".join(
+        struct.pack(">BB3I", 1, 3, *f) for f in ([0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2])
+    ),
+}
+"""Files with everything that formats allow."""
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_simple_formats_are_read_as_trimesh_reads_them(name, tmp_path):
+    """The same triangles, however they are numbered."""
+    import trimesh
+
+    path = tmp_path / name
+    path.write_bytes(VARIANTS[name])
+    peer = trimesh.load_mesh(path, process=False)
+    assert np.array_equal(_soup(*read_triangles(path)), _soup(peer.vertices, peer.faces))
+
+
+def test_lines_of_obj_files_may_be_indented(tmp_path):
+    """As some programs write them; trimesh leaves out such faces."""
+    (tmp_path / "box.obj").write_bytes(obj().replace(b"\nf", b"\n \tf").replace(b"\nv", b"\n  v"))
+    assert_close(tb.load_mesh(tmp_path / "box.obj").volume, 1.0)
+
+
+def test_vertices_of_a_file_are_limited(tmp_path, monkeypatch):
+    """Also those that no face uses."""
+    monkeypatch.setattr(mesh_file, "MAX_VERTICES", 1000)
+    (tmp_path / "box.obj").write_bytes(1001 * b"v 0 0 0\n")
+    with pytest.raises(tb.ModelFileError, match="500000 triangles, got more"):
+        tb.load_mesh(tmp_path / "box.obj")
+
+
+def test_polygons_of_binary_ply_files_may_differ_in_size(tmp_path):
+    """A pyramid of one square and four triangles, with lists of another kind before them."""
+    head = (
+        "ply\nformat binary_little_endian 1.0\nelement strip 2\nproperty list ushort float a\n"
+        "element vertex 5\nproperty float x\nproperty float y\nproperty float z\nelement face 5\n"
+        "property list uchar int vertex_indices\nend_header\n"
+    )
+    corners = [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0.5, 0.5, 1)]
+    faces = [(3, 2, 1, 0), (4, 0, 1), (4, 1, 2), (4, 2, 3), (4, 3, 0)]
+    content = head.encode() + struct.pack("<HHff", 0, 2, 1.0, 2.0)
+    content += b"".join(struct.pack("<3f", *corner) for corner in corners)
+    content += b"".join(struct.pack(f"<B{len(f)}i", len(f), *f) for f in faces)
+    (tmp_path / "pyramid.ply").write_bytes(content)
+    assert_close(tb.load_mesh(tmp_path / "pyramid.ply").volume, 1.0 / 3.0)
 
 
 def test_scale_factors_convert_to_meters(tmp_path):
@@ -123,7 +192,13 @@ def test_scale_factors_convert_to_meters(tmp_path):
         ("box.stl", b"", "only 0 bytes"),
         ("box.stl", binary_stl()[:-60], r"must have 684 bytes by its own count, got 624"),
         ("box.stl", binary_stl(faces=solids.CUBE_FACES[2:]), "4 open edges of 17"),
-        ("box.stl", b"solid x facet normal\nvertex 1 2", "STL|triangles, got 0"),
+        ("box.stl", binary_stl() + b"more", r"must have 684 bytes by its own count, got 688"),
+        ("box.stl", b"solid x facet normal\nvertex 1 2", "no endsolid, it is truncated"),
+        ("box.stl", text_stl().replace(b"vertex", b"corner", 1), "35 vertices, which are not tri"),
+        ("box.off", off()[:-40], "of 12 faces, it is truncated"),
+        ("box.ply", ply()[:-40], "of 12 elements face, it is truncated"),
+        ("box.obj", obj().replace(b"f 1 ", b"f 9 "), "corners must be among the 8 vertices"),
+        ("box.obj", b"f 1" + 10**6 * b" 1", "a line of 2000001 bytes"),
         ("box.obj", b"v 0 0\nf 1 2 9", "OBJ|triangles"),
         ("box.ply", b"ply\nformat ascii 1.0\nelement vertex 99999999999\nend_header\n", "PLY|tri"),
         ("box.off", b"OFF\n999999999999 4 0\n", "OFF"),
@@ -150,11 +225,9 @@ def test_damaged_files_are_refused_with_a_message(name, content, message, tmp_pa
 
 
 def test_absent_and_large_files_are_refused(tmp_path, monkeypatch):
-    from tiburon.hydro import mesh
-
     with pytest.raises(tb.ModelFileError, match="no such file"):
         tb.load_mesh(tmp_path / "none.stl")
-    monkeypatch.setattr(mesh, "FILE_BYTES", 600)
+    monkeypatch.setattr(mesh_file, "FILE_BYTES", 600)
     (tmp_path / "box.stl").write_bytes(FILES["binary.stl"])
     with pytest.raises(tb.ModelFileError, match="a mesh file may have 0 MB, got more; simplify"):
         tb.load_mesh(tmp_path / "box.stl")
@@ -198,16 +271,20 @@ def test_damaged_files_give_a_solid_or_a_clear_error(name, tmp_path):
     assert max(map(len, messages)) < 400
 
 
+_ACCESSORS = [
+    {"count": 12, "componentType": 5126, "type": "VEC3"},
+    {"count": 12, "componentType": 5125, "type": "SCALAR"},
+]
+_PRIMITIVE = [{"attributes": {"POSITION": 0}, "indices": 1}]
+
+
 def _glb(**changes):
     """Return a binary glTF file of one mesh whose numbers are zeros that are not in the file."""
     header = {
         "asset": {"version": "2.0"},
         "buffers": [{"byteLength": 4}],
-        "accessors": [
-            {"count": 12, "componentType": 5126, "type": "VEC3"},
-            {"count": 12, "componentType": 5125, "type": "SCALAR"},
-        ],
-        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}, "indices": 1}]}],
+        "accessors": _ACCESSORS,
+        "meshes": [{"primitives": _PRIMITIVE}],
         "nodes": [{"mesh": 0}],
         "scenes": [{"nodes": [0]}],
         "scene": 0,
@@ -239,6 +316,63 @@ def test_small_files_do_not_allocate_gigabytes(tmp_path):
     with pytest.raises(tb.ModelFileError) as caught:
         tb.load_mesh(tmp_path / "small.glb")
     assert "got numbers for" not in str(caught.value)
+
+
+def _dae(parts=1, places=1, indices="0 2 1 0 1 3 0 3 2 1 2 3", more=""):
+    """Return a Collada file of one mesh, with several parts and places."""
+    node = '<node><instance_geometry url="#g"/></node>'
+    part = (
+        f'<triangles count="4"><input semantic="VERTEX" source="#w"/><p>{indices}</p></triangles>'
+    )
+    return (
+        '<COLLADA xmlns="n"><library_geometries><geometry id="g"><mesh>'
+        f"{parts * part}</mesh></geometry></library_geometries>{more}<library_visual_scenes>"
+        f"{places * node}</library_visual_scenes></COLLADA>"
+    ).encode()
+
+
+ABSURD = {
+    "parts.glb": (_glb(meshes=[{"primitives": 600 * _PRIMITIVE}]), "up to 1000 parts"),
+    "nodes.glb": (_glb(nodes=[{"mesh": 0}, *(10_000 * [{}])]), "10000 nodes, got 2 and 10001"),
+    "values.glb": (
+        _glb(accessors=[*_ACCESSORS, *(50 * [{"count": 10**6, "type": "MAT4"}])]),
+        "800000048 values",
+    ),
+    "sparse.glb": (
+        _glb(accessors=[{**_ACCESSORS[0], "sparse": {}}, _ACCESSORS[1]]),
+        "sparse accessors are not supported",
+    ),
+    "text.glb": (_glb(extras=5 * 10**6 * "x"), "a description of 50"),
+    "parts.dae": (_dae(parts=10, places=100), "up to 1000 parts"),
+    "indices.dae": (_dae(places=150, indices=50_000 * "0 "), "500000 triangles, got 7500150 ind"),
+    "tags.dae": (_dae(more=500_000 * "<a/>"), "more than 200000 elements"),
+    "lists.ply": (
+        b"ply\nformat binary_little_endian 1.0\nelement x 1000000\n"
+        + 20 * b"property list uchar uchar a\n"
+        + b"element vertex 1\nelement face 1\nend_header\n",
+        "more than 10000000 lists",
+    ),
+    "header.ply": (b"ply\n" + 20_000 * b"comment\n" + b"end_header\n", "no header"),
+    "polygon.obj": (
+        b"v 0 0 0\n" + 10 * (b"f" + 90_000 * b" 1" + b"\n"),
+        "500000 triangles, got more",
+    ),
+    "count.ply": (
+        b"ply\nformat ascii 1.0\nelement vertex 2000000\nelement face 4\nend_header\n",
+        "2000000 elements vertex",
+    ),
+}
+"""Files that would take long, or much memory, and the message."""
+
+
+@pytest.mark.parametrize("name", ABSURD)
+def test_what_takes_long_is_counted_before(name, tmp_path, monkeypatch):
+    """Other packages do not get files that they would read in quadratic time."""
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    content, message = ABSURD[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(tb.ModelFileError, match=message):
+        tb.load_mesh(tmp_path / name)
 
 
 def test_meshes_in_binary_gltf_are_read(tmp_path):

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.tolerances import assert_close
 from tiburon.errors import ModelError
+from tiburon.reproduce import solids
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -123,6 +125,21 @@ def test_estimates_state_the_density_they_are_made_for():
     )
     with pytest.raises(ModelError, match="density must be positive, got 0"):
         tb.estimate_hydrodynamics(shapes, 0.0)
+
+
+def test_added_mass_of_panels_states_the_density_it_was_computed_for():
+    """Made for fresh water, given to a body of sea water: the ratio of densities is kept."""
+    mesh = solids.box((1.0, 0.6, 0.3))
+    fresh, sea = (tb.panel_added_mass(mesh, rho, panels=100) for rho in (1000.0, 1025.0))
+    assert fresh.density == 1000.0
+    body = tb.BodyFluid(mesh.volume, added_mass=fresh)
+    assert body.reference_density == 1025.0
+    assert_close(body.added_mass, sea.matrix)
+    assert_close(tb.BodyFluid(added_mass=fresh, reference_density=1000.0).added_mass, fresh.matrix)
+    with pytest.raises(tb.ModelError, match=r"computed for 1000 kg/m\^3.*give reference_density"):
+        tb.BodyFluid(added_mass=fresh, reference_density=None)
+    with pytest.raises(tb.ModelError, match="density must be positive, got 0"):
+        tb.panel_added_mass(mesh, 0.0)
 
 
 def test_files_that_name_no_density_hold_in_any_fluid():

@@ -202,3 +202,45 @@ def test_errors_are_reported_as_forces_and_names_may_hold_points():
     lines = [line for line in found.summary.splitlines() if "RMS error" in line]
     assert lines[0].startswith(f"left.rail: RMS error {off[0]:.3g} -> ")
     assert [line.split(" ", 6)[6] for line in lines] == ["N", "N m"]
+
+
+def swinging_arm():
+    """Return two links on a slide that time moves."""
+    slide = tb.Driven("rail", tb.Prismatic("slide", (0.6, 0, 0.8)), tb.Harmonic(0.1, 0.4, 1.5, 0.3))
+    inertia = tb.Inertia.box(1.2, (0.1, 0.2, 0.3), com=(0.2, 0.1, 0.05))
+    place = tb.Pose(translation=(0.3, 0.1, 0.0))
+    bodies = [
+        tb.Body("cart", joint=slide, inertia=inertia),
+        tb.Body("upper", "cart", joint=tb.Revolute("hip", (0, 1, 0)), inertia=inertia),
+        tb.Body("lower", "upper", joint=tb.Revolute("knee", pose=place), inertia=inertia),
+    ]
+    return tb.Model("swinging", bodies, [tb.Frame("tip", "lower", place)])
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_masses_of_a_robot_on_a_driven_base_are_found_at_the_times_of_the_samples(runs):
+    arm = swinging_arm()
+    true = {"lower.mass": 1.7, "upper.center_of_mass.x": 0.31}
+    q, v, vd = motion(arm, 60, seed=4)
+    times = np.linspace(0.0, 2.0, 60)
+    tau = tb.inverse_dynamics(tb.with_parameters(arm, true), q, v, vd, time=times)
+    data = [x.reshape(3, 20, *x.shape[1:]) if runs else x for x in (q, v, vd, tau, times)]
+    found = tb.identify_dynamics(arm, *data[:4], list(true), time=data[4])
+    assert found.converged
+    np.testing.assert_allclose(found.estimate, list(true.values()), rtol=1e-7)
+    with pytest.raises(tb.ShapeError, match=r"time: expected one value, or shape"):
+        tb.identify_dynamics(arm, *data[:4], list(true), time=times[:5])
+    with pytest.raises(tb.NonFiniteError, match="time"):
+        tb.identify_dynamics(arm, *data[:4], list(true), time=np.nan)
+
+
+def test_geometry_of_a_robot_on_a_driven_base_is_found_at_the_times_of_the_poses():
+    arm = swinging_arm()
+    true = {"knee.translation": np.array([0.31, 0.09, 0.02])}
+    q, *_ = motion(arm, 30, seed=5)
+    times = np.linspace(0.0, 2.0, 30)
+    _, p = tb.forward_kinematics(tb.with_parameters(arm, true), q, "tip", time=times)
+    found = tb.calibrate(arm, q, {"tip": p}, list(true), time=times)
+    assert found.errors["tip.position"] < 1e-10
+    # the depth along the axis of the knee shows in no other parameter
+    np.testing.assert_allclose(found.estimate, true["knee.translation"], rtol=0, atol=1e-8)

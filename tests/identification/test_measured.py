@@ -1,9 +1,14 @@
 """Measured runs: files, checks that name file, column and row, smoothing, comparison."""
 
+import os
+import tracemalloc
+import zipfile
+
 import numpy as np
 import pytest
 
 import tiburon as tb
+from tiburon.identification import measured
 
 N = 101
 TIME = 0.02 * np.arange(N)
@@ -112,6 +117,76 @@ def test_files_that_are_no_archives_are_refused(tmp_path):
     for file in (torn, single):
         with pytest.raises(tb.RunFileError, match="expected a NumPy archive"):
             tb.load_measured(file)
+
+
+def test_archives_are_expanded_within_bounds(tmp_path, monkeypatch):
+    """An array that unpacks to much more than its file is refused, an unknown one ignored."""
+    monkeypatch.setattr(measured, "ARCHIVE_BYTES", 2**16)
+    large, file = np.zeros(2**18), tmp_path / "large.npz"
+    np.savez_compressed(file, **arrays(force=large))
+    tracemalloc.start()
+    try:
+        tb.load_measured(file)
+        np.savez_compressed(file, **arrays(time=large))
+        tracemalloc.reset_peak()
+        with pytest.raises(tb.RunFileError, match=r"time claims 2097\d\d\d bytes.*fewer samples"):
+            tb.load_measured(file)
+        # a quarter of the array
+        assert tracemalloc.get_traced_memory()[1] - tracemalloc.get_traced_memory()[0] < 2**19
+    finally:
+        tracemalloc.stop()
+    # what is not compressed takes no more memory than its file
+    long = {
+        name: np.resize(values, (2**14, *values.shape[1:])) for name, values in arrays().items()
+    }
+    np.savez(file, **long | {"time": 0.02 * np.arange(2**14), "joint_names": ["a", "b"]})
+    assert len(tb.load_measured(file).time) == 2**14
+
+
+def test_damaged_archives_are_refused(tmp_path):
+    """Whatever byte is damaged: the run is the same, or the error is that of a file."""
+    file = tmp_path / "run_1.npz"
+    np.savez_compressed(file, **arrays())
+    content, right = file.read_bytes(), tb.load_measured(file)
+    refused = 0
+    for place in np.random.default_rng(3).integers(0, len(content), 150):
+        damaged = bytearray(content)
+        damaged[place : place + 4] = bytes(value ^ 0x5A for value in damaged[place : place + 4])
+        file.write_bytes(damaged)
+        try:
+            assert np.array_equal(tb.load_measured(file).time, right.time)
+        except tb.RunFileError:
+            refused += 1
+    assert refused > 75
+
+
+def test_an_array_that_is_there_twice_is_refused(tmp_path):
+    """NumPy would take the last one."""
+    file = saved(tmp_path)
+    with zipfile.ZipFile(file, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("time.npy", archive.read("time.npy"))
+    with pytest.raises(tb.RunFileError, match="time is there twice"):
+        tb.load_measured(file)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+def test_pipes_are_refused_without_waiting(tmp_path, kind):
+    """A pipe without a writer would block for ever."""
+    os.mkfifo(tmp_path / f"x.{kind}")
+    with pytest.raises(tb.RunFileError, match="regular file"):
+        tb.load_measured(tmp_path / f"x.{kind}")
+
+
+def test_long_csv_files_and_headers_are_refused(tmp_path, monkeypatch):
+    """Sizes of CSV files are bounded before they are parsed."""
+    file = tmp_path / "x.csv"
+    file.write_text(",".join(f"joint_{k}" for k in range(measured.MAX_COLUMNS + 1)) + "\n")
+    with pytest.raises(tb.RunFileError, match=r"at most 10000 columns, got 10001"):
+        tb.load_measured(file)
+    monkeypatch.setattr(measured, "CSV_BYTES", 100)
+    with pytest.raises(tb.RunFileError, match=r"NumPy archive"):
+        tb.load_measured(file)
 
 
 def test_invalid_positions_may_be_nan_and_are_never_compared(tmp_path):

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 
 import benchmarks.robots as measured
 import tiburon as tb
-from tests.model.samples import random_inertia, random_pose, random_tree
+from tests.model.samples import named_inertias, random_inertia, random_pose, random_tree
 from tests.robots import ROBOTS, kicked
-from tests.running import OnFloats, raw_kernel
+from tests.running import OnFloats
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
 from tiburon.algorithms.crba import composite_products, crba
@@ -251,30 +251,64 @@ def test_derivatives_do_not_depend_on_the_distance_from_the_origin():
         assert np.array_equal(a, b)
 
 
-@pytest.mark.parametrize("name", ["orrery", "double_pendulum", "welded"])
-def test_inertia_derivatives_equal_central_differences_of_the_kernel(name):
-    """By each inertial number of the plan; those of welded bodies are summed."""
-    model = ROBOTS[name]
+def changing(seed):
+    """Return a tree with turned axes, welds, also to the world, gears and armatures."""
+    rng = np.random.default_rng(seed)
+
+    def body(name, parent, joint):
+        return tb.Body(name, parent, joint=joint, inertia=random_inertia(rng))
+
+    turn = tb.Revolute("turn", (0.6, 0.0, 0.8))
+    bodies = [
+        body("stand", "world", tb.Fixed("bolt", pose=random_pose(rng))),
+        body(
+            "upper", "stand", tb.Revolute("hip", (0, 0.6, 0.8), armature=0.1, pose=random_pose(rng))
+        ),
+        body("tool", "upper", tb.Fixed("weld", pose=random_pose(rng))),
+        body("hand", "tool", tb.Spherical("ball", pose=random_pose(rng), armature=(0.1, 0.2, 0.3))),
+        body("slide", "upper", tb.Prismatic("rail", (0.6, 0.8, 0), armature=0.4)),
+        body("wheel", "slide", tb.Coupled("gear", turn, "rail", -2.5, armature=0.02)),
+    ]
+    return tb.Model("changing", bodies)
+
+
+def test_inertia_derivatives_equal_central_differences_by_each_name():
+    """By every parameter of every body in its own frame, whatever is welded, and by armatures."""
+    model = changing(37)
     q, v, tau = kicked(model, 37)
-    push = {model.body_names[-1]: np.array([0.3, -0.2, 0.5, 1.0, 2.0, -3.0])}
-    kernel = raw_kernel(tb.forward_dynamics, model, external_force=tuple(push))
-    numbers = np.array(model.plan.parameters)
+    push = {"hand": np.array([0.3, -0.2, 0.5, 1.0, 2.0, -3.0])}
+    numbers = model.parameters()
     vd, by_inertia = tb.inertia_derivatives(model, q, v, tau, external_force=push)
     assert by_inertia.shape == (model.nv, len(model.parameter_names))
-    steps = DIFFERENCE_STEP * np.eye(len(numbers))
 
     def accelerations(table):
-        return kernel(q, v, tau, *push.values(), inertia=table)
+        named = named_inertias(model, table)
+        return tb.forward_dynamics(model, q, v, tau, external_force=push, parameters=named)
 
-    expected = np.array([accelerations(numbers + d) - accelerations(numbers - d) for d in steps])
     condition = np.linalg.cond(tb.mass_matrix(model, q))
-    assert_close(
-        by_inertia,
-        expected.T / (2.0 * DIFFERENCE_STEP),
-        DIFFERENCE,
-        condition * largest(by_inertia),
-    )
+    for k, name in enumerate(model.parameter_names):
+        step = DIFFERENCE_STEP * np.eye(len(numbers))[k]
+        change = accelerations(numbers + step) - accelerations(numbers - step)
+        expected = change / (2.0 * DIFFERENCE_STEP)
+        scale = condition * largest(by_inertia)
+        assert_close(by_inertia[:, k], expected, DIFFERENCE, scale)
+        assert not name.startswith("stand.") or not by_inertia[:, k].any()
     assert_close(vd, accelerations(numbers), SOLVE * condition)
+
+
+@pytest.mark.parametrize("name", ["changing", "orrery", "double_pendulum", "welded", "quadruped"])
+def test_inertia_derivatives_are_the_regressor_over_the_mass_matrix(name):
+    """Columns of the same names, and the values that they are taken at."""
+    model = changing(38) if name == "changing" else ROBOTS[name]
+    names = tb.inertial_parameter_names(model)
+    assert model.parameter_names[: len(names)] == names
+    assert np.array_equal(model.parameters()[: len(names)], tb.inertial_parameters(model))
+    q, v, tau = kicked(model, 37)
+    vd, by_inertia = tb.inertia_derivatives(model, q, v, tau)
+    M = tb.mass_matrix(model, q)
+    expected = -np.linalg.solve(M, tb.regressor(model, q, v, vd))
+    scale = np.linalg.cond(M) * largest(expected)
+    assert_close(by_inertia[:, : len(names)], expected, SOLVE, scale)
 
 
 def operations(program):

@@ -98,6 +98,32 @@ BAD = {
         lambda: tb.ContactSite("sole", "trunk", -0.5),
         "sole.*friction must be a finite number of at least 0, got -0.5",
     ),
+    "degrees as friction": (
+        lambda: plan(friction=60),
+        r"friction of 'front_left_foot'.*at most 10, the tangent.*\(1.73 for 60 degrees\), got 60",
+    ),
+    "degrees as friction of the ground": (
+        lambda: tb.LoadSharing.of(dog(), world=tb.World(ground=tb.Ground(static_friction=30.0))),
+        r"friction of 'front_left_foot'.*\(0.577 for 30 degrees\), got 30",
+    ),
+    "degrees as friction of a grip": (
+        lambda: tb.GripLimit("finger_1_contact", (1.0, 0.0, 0.0), 100.0),
+        "finger_1_contact.*friction must be a coefficient of at most 10.*got 100",
+    ),
+    "degrees as friction of a site": (
+        lambda: tb.ContactSite("sole", "trunk", 35.0),
+        r"sole.*friction must be.*\(0.7 for 35 degrees\), got 35",
+    ),
+    "degrees as friction of a run": (
+        lambda: tb.simulate(
+            dog(),
+            0.01,
+            world=FLOOR,
+            control=tb.LoadSharingControl(plan(friction=0.5), stand()),
+            parameters={"control.plan.friction": [[40.0] * 4, [0.5] * 4]},
+        ),
+        "friction of 'front_left_foot'.*at most 10.*got 40",
+    ),
     "indefinite weight": (
         lambda: tb.StrainEnergy({"foot": np.diag([1.0, -1.0, 1.0])}),
         "positive semidefinite weight, got an eigenvalue of -1",

@@ -131,7 +131,7 @@ def test_any_mechanism_is_balanced_within_its_limits():
     best = tb.balance_frame(model, q, v, vd, driven=motors)
     assert set(best.supports) == {"a0_0", "a1_0"}
     cost = np.sum(best.forces**2)
-    for objective in (tb.InternalForce(1.0), tb.TorqueNorm()):
+    for objective in (tb.InternalForce(length=1.0), tb.TorqueNorm()):
         plan = tb.LoadSharing.of(model, driven=motors, torque_limits=False, objective=objective)
         wrenches = plan.joint_wrenches(plan.share(q, v, vd))
         forces = np.array([wrenches.of(name)[3:] for name in best.supports])

@@ -19,13 +19,17 @@ G = 9.81
 # two winches lift one load: f1 + f2 = T
 
 
-def winches(rotor=0.0, **more):
-    """Return two carriages on vertical rails, tied to each other, with motors of two kinds."""
+def winches(rotor=0.0, armature=False, **more):
+    """Return two carriages on vertical rails, tied to each other, with motors of two kinds.
+
+    Their rotors may also be armatures of the joints.
+    """
     strong = tb.Motor(resistance=0.5, torque_constant=0.2, damping=0.01, friction=0.3)
     weak = tb.Motor(resistance=2.0, torque_constant=0.1, damping=0.002, friction=0.1)
     bodies, actuators = [], []
     for name, mass, motor, ratio in (("a", 3.0, strong, 4.0), ("b", 1.0, weak, -10.0)):
-        joint = tb.Prismatic(f"{name}_rail", axis=(0.0, 0.0, 1.0))
+        own = ratio**2 * rotor if armature else 0.0
+        joint = tb.Prismatic(f"{name}_rail", axis=(0.0, 0.0, 1.0), armature=own)
         inertia = tb.Inertia(mass=mass, com=(0.0, 0.0, 0.0), tensor=(0.01, 0.01, 0.01))
         bodies.append(tb.Body(name, joint=joint, inertia=inertia))
         actuators.append(
@@ -35,9 +39,9 @@ def winches(rotor=0.0, **more):
     return tb.Model("winches", bodies, actuators=actuators, loops=ties, **more)
 
 
-def raised(objective, speed=0.4, rate=1.5, rotor=0.0, **options):
+def raised(objective, speed=0.4, rate=1.5, rotor=0.0, armature=False, **options):
     """Return how winches share the load of a motion, and its total."""
-    model = winches(rotor)
+    model = winches(rotor, armature)
     plan = tb.LoadSharing.of(model, objective=objective, **options)
     share = plan.share([0.2, 0.2], [speed] * 2, [rate] * 2)
     return share, 4.0 * (G + rate)
@@ -63,7 +67,14 @@ def check_motor_loss():
         # ties are broken by terms of 1e-8
         np.testing.assert_allclose(share.tau, expected, rtol=1e-6)
         kopf, total = raised(tb.MotorLoss(friction=False), speed, rate, rotor)
-        np.testing.assert_allclose(kopf.tau, total * weights[::-1] / weights.sum(), rtol=1e-6)
+        load = total * weights[::-1] / weights.sum()
+        np.testing.assert_allclose(kopf.tau, load, rtol=1e-6)
+        # rotors that joints carry as armature: part of the joint force, and not of the load
+        carried = ratio**2 * rotor * rate
+        share, _ = raised(tb.MotorLoss(), speed, rate, rotor, armature=True)
+        np.testing.assert_allclose(share.tau, expected + carried, rtol=1e-6)
+        kopf, _ = raised(tb.MotorLoss(friction=False), speed, rate, rotor, armature=True)
+        np.testing.assert_allclose(kopf.tau, load + carried, rtol=1e-6)
 
 
 def check_torque_limits():
@@ -224,21 +235,74 @@ def check_units():
     assert np.abs(held(1e3, one) - held(1.0, one)).max() > 0.1
 
 
+def moment_weights(plan, q, **options):
+    """Return the weights of moments of the groups that take part."""
+    W = np.diag(plan.problem(q, **options).W)
+    kinds = np.array([kind for group in plan.layout.groups for kind in group.kinds])
+    return W[kinds == "moment"]
+
+
 def check_lever_of_loops():
-    """Arms that hold a load by their grippers have a lever, too: half their distance."""
-    pumas = tb.load("two_pumas")
-    plan = tb.LoadSharing.of(pumas, torque_limits=False)
-    q = np.array(pumas.poses["home"]) if "home" in pumas.poses else pumas.neutral()
-    W = np.diag(plan.problem(q).W)
-    ends = []
-    for loop in pumas.loops:
-        rotation, origin = tb.forward_kinematics(pumas, q, loop.first)
-        ends.append(np.asarray(origin) + rotation @ np.array(loop.joint.pose.translation))
-    if len(ends) < 2:
-        assert set(W) == {1.0}
-        return
-    lever = np.sqrt(np.mean(np.sum((ends - np.mean(ends, axis=0)) ** 2, axis=1)))
-    np.testing.assert_allclose(sorted(set(np.round(W, 9))), sorted({1.0, round(lever**-2, 9)}))
+    """(6.20): the distance of the grippers that hold a load from its center of mass."""
+    load = tb.Inertia(10.0, (0.1, 0.2, -0.3), (0.1, 0, 0, 0.1, 0, 0.1))
+    tiny = tb.Inertia(1e-9, (0, 0, 0), (1e-9, 0, 0, 1e-9, 0, 1e-9))
+    grips = np.array([[0.1, 0.3, 0.0], [0.9, -0.2, 0.4], [3.0, 0.0, 0.0]])
+    bodies = [tb.Body("load", joint=tb.Free("load"), inertia=load)]
+    loops = []
+    for k, at in enumerate(map(tuple, grips)):
+        hand = tb.Free(f"hand_{k}", pose=tb.Pose(translation=at))
+        bodies.append(tb.Body(f"hand_{k}", joint=hand, inertia=tiny))
+        hold = tb.Fixed(f"grip_{k}")
+        end = tb.Pose(translation=at)
+        loops.append(tb.LoopClosure(f"grip_{k}", f"hand_{k}", "load", hold, end))
+    model = tb.Model("hands", bodies, loops=loops)
+    plan = tb.LoadSharing.of(model, driven=[f"hand_{k}" for k in range(3)], torque_limits=False)
+    arms = np.sum((grips - load.com) ** 2, axis=1)
+    q = model.neutral()
+    np.testing.assert_allclose(moment_weights(plan, q), 1.0 / arms.mean(), rtol=1e-12)
+    two = moment_weights(plan, q, touching=[1, 1, 0])
+    np.testing.assert_allclose(two[:6], 1.0 / arms[:2].mean(), rtol=1e-12)
+    # one gripper has a lever, too
+    one = moment_weights(plan, q, touching=[0, 1, 0])
+    np.testing.assert_allclose(one[3:6], 1.0 / arms[1], rtol=1e-12)
+
+
+def check_lever_of_machines():
+    """Of a machine that stands on feet: their distance from the center of mass of all of it."""
+    dog = tb.load("quadruped")
+    rng = np.random.default_rng(6)
+    q = np.array(dog.poses["stand"])
+    q[7:] += 0.1 * rng.standard_normal(12)
+    names = [body.name for body in dog.bodies if body.name.endswith("_shank")]
+    sites = [tb.ContactSite(f"{name}_sole", name, 0.5, half_size=(0.1, 0.1)) for name in names]
+    # a joint that nothing drives belongs to the machine
+    driven = [name for name in dog.joint_names if name not in ("base", "front_left_knee")]
+    plan = tb.LoadSharing.of(dog, sites=sites, driven=driven, torque_limits=False)
+    center = np.asarray(tb.center_of_mass(dog, q))
+    feet = np.array([tb.forward_kinematics(dog, q, name)[1] for name in names])
+    square = np.mean(np.sum((feet - center) ** 2, axis=1))
+    np.testing.assert_allclose(moment_weights(plan, q), 1.0 / square, rtol=1e-9)
+
+
+def check_lever_of_a_held_object():
+    """A machine that holds a load and stands: feet count from the machine, hands from the load."""
+    box = tb.Inertia.box(4.0, (0.4, 0.2, 0.2), com=(0.05, 0.0, 0.02))
+    arm = tb.Inertia.box(1.0, (0.1, 0.1, 0.5), com=(0.0, 0.1, 0.3))
+    bodies = [
+        tb.Body("base", joint=tb.Free("base"), inertia=box),
+        tb.Body("arm", "base", joint=tb.Revolute("shoulder"), inertia=arm),
+        tb.Body("load", joint=tb.Free("load"), inertia=tb.Inertia.box(0.5, (0.1,) * 3)),
+    ]
+    hand = tb.ContactSite("hand", "arm", 0.5, other="load", point=(0, 0, 0.5), torsion=0.1)
+    foot = tb.ContactSite("foot", "base", 0.5, point=(0, 0.1, -0.2), half_size=(0.1, 0.1))
+    model = tb.Model("waiter", bodies)
+    plan = tb.LoadSharing.of(model, driven=["shoulder"], sites=[hand, foot])
+    q = np.array(model.neutral())
+    q[model.slice("load")][4:] = (0.0, 0.2, 0.6)
+    machine = (4.0 * np.array([0.05, 0.0, 0.02]) + np.array([0.0, 0.1, 0.3])) / 5.0
+    arms = np.array([[0, 0, 0.5], [0, 0.1, -0.2]]) - np.array([[0.0, 0.2, 0.6], machine])
+    square = np.mean(np.sum(arms**2, axis=1))
+    np.testing.assert_allclose(moment_weights(plan, q), 1.0 / square, rtol=1e-9)
 
 
 CHECKS = {name: check for name, check in globals().items() if name.startswith("check_")}

@@ -7,6 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.loops.mechanisms import arms_on_object
+from tiburon.actuation.passive import FRICTION_SPEED
 from tiburon.load_sharing.complete import motion_basis, subspace_duals
 from tiburon.load_sharing.elimination import eliminate, independent_parts, null_basis
 from tiburon.trace import solve_qp
@@ -111,7 +112,7 @@ def agreement(plan, q, v, vd, **options):
         ("two_finger_hand", None),
         ("planar_walker", tb.InternalForce() + 0.3 * tb.TorqueNorm()),
         ("three_finger_hand", tb.TorqueNorm()),
-        ("two_pumas", tb.InternalForce(0.45) + tb.MotorLoss()),
+        ("two_pumas", tb.InternalForce(length=0.45) + tb.MotorLoss()),
         ("balanced_four_bar", tb.TorqueNorm()),
         ("quadruped", tb.InternalForce() + 0.1 * tb.TorqueNorm()),
     ],
@@ -225,7 +226,7 @@ def test_recovered_wrenches_are_those_of_inverse_dynamics(name):
     share = plan.share(q, v, vd)
     assert share.is_feasible
     found = plan.joint_wrenches(share)
-    # each joint's effort is the work of its wrench along its axis
+    # the work of each joint's wrench along its axis: effort and friction
     for joint in model.joints:
         if joint.nv != 1:
             continue
@@ -234,7 +235,9 @@ def test_recovered_wrenches_are_those_of_inverse_dynamics(name):
         R, _ = tb.forward_kinematics(model, q, body)
         axis = R @ np.array(joint.axis)
         armature = float(np.ravel(joint.armature or 0.0)[0]) * vd[index]
-        along = axis @ found.of(joint.name)[:3] + armature
+        rubs = joint.passive or tb.JointPassive()
+        friction = -rubs.damping * v[index] - rubs.friction * np.tanh(v[index] / FRICTION_SPEED)
+        along = axis @ found.of(joint.name)[:3] + armature - friction
         assert along == pytest.approx(share.tau[index], abs=1e-9 * np.abs(share.tau).max())
     # what has no actuator transmits nothing
     base = next(joint.name for joint in model.joints if joint.nv == 6)
@@ -423,7 +426,7 @@ def test_joints_of_all_kinds_agree(seed):
         model,
         driven=[name for name in names if name not in passive],
         torque_limits=False,
-        objective=tb.InternalForce(1.0) + 0.1 * tb.TorqueNorm(),
+        objective=tb.InternalForce(length=1.0) + 0.1 * tb.TorqueNorm(),
     )
     found, _ = agreement(plan, np.asarray(model.normalize(q)), v, vd)
     assert found[2][0].A1.shape[0] == 6 * len(model.plan.bodies)

@@ -406,7 +406,7 @@ def test_shared_forces_do_not_depend_on_the_unit_of_length():
             world=world,
             driven=motors,
             torque_limits=False,
-            objective=tb.InternalForce(lever),
+            objective=tb.InternalForce(length=lever),
         )
         kinds = [kind for group in plan.layout.groups for kind in group.kinds]
         # forces in units of length, moments in its squares

@@ -37,7 +37,7 @@ def pure(model, objective, at):
     """Return W and c of an objective alone: its difference in a sum."""
     one, other = (
         tb.LoadSharing.of(model, world=GRIP, torque_limits=False, objective=o).problem(*at)
-        for o in (tb.InternalForce(1.0) + objective, tb.InternalForce(1.0))
+        for o in (tb.InternalForce(length=1.0) + objective, tb.InternalForce(length=1.0))
     )
     return one.W - other.W, one.c - other.c
 
@@ -129,7 +129,7 @@ def test_beam_on_three_springs_loads_them_by_elasticity():
         ],
     )
     places, k = np.array([-1.0, 0.2, 1.0]), np.array([2e4, 5e4, 1e4])
-    sites = [tb.ContactSite(f"s{i}", "beam", 50.0, point=(x, 0, 0)) for i, x in enumerate(places)]
+    sites = [tb.ContactSite(f"s{i}", "beam", 10.0, point=(x, 0, 0)) for i, x in enumerate(places)]
     soft = {f"s{i}": (1e-9, 1e-9, 1 / stiffness) for i, stiffness in enumerate(k)}
     plan = tb.LoadSharing.of(beam, sites=sites, driven=[], objective=tb.StrainEnergy(soft))
     share = plan.share(beam.neutral())
@@ -248,3 +248,204 @@ def test_names_of_objectives_are_checked_against_the_robot():
     ):
         with pytest.raises(tb.TiburonError, match=words):
             tb.LoadSharing.of(model, world=GRIP, objective=tb.InternalForce() + objective)
+
+
+def stool(friction=0.0):
+    """Return a stool on four feet, where they are, and a configuration."""
+    box = tb.Inertia.box(10.0, (1.0, 1.0, 0.1), com=(0.1, 0.05, 0.0))
+    feet = [(0.5, 0.4, -0.3), (0.45, -0.5, -0.3), (-0.5, 0.3, -0.3), (-0.4, -0.45, -0.3)]
+    points = [tb.ContactPoint(f"foot_{k}", "seat", p) for k, p in enumerate(feet)]
+    model = tb.Model(
+        "stool", [tb.Body("seat", joint=tb.Free("seat"), inertia=box)], contacts=points
+    )
+    return model, np.array(feet), [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3]
+
+
+@pytest.mark.parametrize(("squares", "largest"), [(0.0, 1.0), (1.0, 5.0), (1.0, 0.3)])
+def test_the_largest_normal_force_is_least(squares, largest):
+    """(6.3) in a quadratic program, against a search over the one force that is free."""
+    model, feet, q = stool()
+    objective = largest * tb.LargestNormalForce()
+    objective = objective + squares * tb.InternalForce() if squares else objective
+    plan = tb.LoadSharing.of(model, world=GRIP, friction=0.0, driven=[], objective=objective)
+    share = plan.share(q)
+    # weight and moments about two axes leave one of four forces free
+    A = np.stack([np.ones(4), feet[:, 1], feet[:, 0]])
+    f0 = np.linalg.lstsq(A, 98.1 * np.array([1.0, 0.05, 0.1]), rcond=None)[0]
+    tried = f0[:, None] + np.linspace(-60.0, 60.0, 600001) * np.linalg.svd(A)[2][-1][:, None]
+    cost = squares * np.sum(tried**2, axis=0) + largest * tried.max(axis=0) ** 2
+    cost[tried.min(axis=0) < 0.0] = np.inf
+    # steps of 2e-4 N
+    np.testing.assert_allclose(share.x[2::3], tried[:, cost.argmin()], atol=2e-4)
+    problem = plan.problem(q)
+    assert problem.names[-1] == "largest normal force"
+    assert problem.solve().x[-1] == pytest.approx(share.x[2::3].max(), rel=1e-9)
+    assert problem.redundancy == plan.redundancy == 6
+    assert len(share.x) == len(plan.names) == 12
+    lifted = plan.share(q, touching=["foot_0", "foot_1", "foot_2"])
+    assert lifted.x[2::3][:3].sum() == pytest.approx(98.1)
+
+
+def test_the_largest_normal_force_is_that_of_a_linear_program():
+    """A walking machine in motion: the least largest force of (6.3), in every formulation."""
+    from tiburon.load_sharing.linear_program import LargestNormal
+
+    model, q = table(0.5)
+    rng = np.random.default_rng(8)
+    v, vd = 0.2 * rng.standard_normal((2, model.nv))
+    plan = tb.LoadSharing.of(
+        model, world=GRIP, friction=0.5, sides=8, objective=tb.LargestNormalForce()
+    )
+    share = plan.share(q, v, vd)
+    linear = plan.problem(q, v, vd).solve_linear(LargestNormal())
+    assert share.x[2::3].max() == pytest.approx(linear.value, rel=1e-6)
+    # what defines the unknown is no limit of the robot
+    both = tb.InternalForce() + 5.0 * tb.LargestNormalForce()
+    plain = tb.LoadSharing.of(model, world=GRIP, objective=both)
+    share = plain.share(q, v, vd)
+    for formulation in ("superposition", "complete"):
+        x = np.asarray(plain.problem(q, v, vd, formulation=formulation).solve().x)
+        np.testing.assert_allclose(x[:12], share.x, atol=1e-8)
+        assert x[-1] == pytest.approx(share.x[2::3].max(), rel=1e-9)
+    assert plain.share(q).status == "optimal"
+    assert plain.share(q).summary == "feasible"
+    loops = tb.load("four_bar")
+    with pytest.raises(tb.ModelError, match="LargestNormalForce: expected contacts"):
+        tb.LoadSharing.of(loops, objective=tb.LargestNormalForce())
+
+
+# -- objectives of the user ------------------------------------------------------------------------
+
+SHARE = 0.5
+
+
+class Uneven(tb.Objective):
+    """One foot carries a share of what another does."""
+
+    def __init__(self, weight):
+        self.weight = weight
+
+    def parameters(self, model):
+        return (self.weight,)
+
+    def squares(self, problem, p, before):
+        one, other = (group.normal for group in problem.layout.groups[:2])
+        knee = problem.torque(problem.layout.driven[1])
+        return [tb.Square(p[0], {one: 1.0, other: -SHARE}), tb.Square(2.0, *knee)]
+
+
+def uneven_oracle(model, at, weight, share=0.5):
+    """Return the optimum of the same squares by matrices and equations alone."""
+    plan = tb.LoadSharing.of(model, world=GRIP, torque_limits=False)
+    problem = plan.problem(*at)
+    whole = plan.problem(*at, formulation="superposition")
+    index = plan.layout.driven[1]
+    knee, needed = -whole.A1[index, :12], whole.b1[index]
+    row = np.zeros(12)
+    row[2], row[5] = 1.0, -share
+    W = np.eye(12) + weight * np.outer(row, row) + 2.0 * np.outer(knee, knee)
+    n, m = problem.A1.shape[1], len(problem.b1)
+    KKT = np.block([[W, problem.A1.T], [problem.A1, np.zeros((m, m))]])
+    return np.linalg.solve(KKT, np.r_[-2.0 * needed * knee, problem.b1])[:n]
+
+
+def test_objectives_of_the_user_are_shared_in_calls_batches_and_formulations():
+    """Squares of a class from outside of the package have the optimum of their matrices."""
+    model, q = table(0.5)
+    rng = np.random.default_rng(9)
+    v, vd = 0.2 * rng.standard_normal((2, model.nv))
+    plan = tb.LoadSharing.of(
+        model, world=GRIP, torque_limits=False, objective=tb.InternalForce() + Uneven(10.0)
+    )
+    expected = uneven_oracle(model, (q, v, vd), 10.0)
+    np.testing.assert_allclose(plan.share(q, v, vd).x, expected, atol=1e-8)
+    cases = plan.share(np.stack([q, q]), v, np.stack([vd, 0.0 * vd]))
+    np.testing.assert_allclose(cases.x[0], expected, atol=1e-8)
+    rest = uneven_oracle(model, (q, v, 0.0 * vd), 10.0)
+    np.testing.assert_allclose(cases.x[1], rest, atol=1e-8)
+    for formulation in ("superposition", "complete"):
+        x = np.asarray(plan.problem(q, v, vd, formulation=formulation).solve().x)
+        np.testing.assert_allclose(x[:12], expected, atol=1e-7)
+    traced = tb.compile(lambda q: plan.share(q).x, shapes={"q": model.nq})
+    np.testing.assert_allclose(traced(q), plan.share(q).x, atol=1e-9)
+
+
+def test_other_values_of_the_users_objectives_compile_nothing():
+    """Parameters are run-time values: one key, and the optimum of each."""
+    model, q = table(0.5)
+    plans = [
+        tb.LoadSharing.of(
+            model, world=GRIP, torque_limits=False, objective=tb.InternalForce() + Uneven(weight)
+        )
+        for weight in (1.0, 30.0)
+    ]
+    assert plans[0].options == plans[1].options
+    for plan, weight in zip(plans, (1.0, 30.0), strict=True):
+        expected = uneven_oracle(model, (q, np.zeros(model.nv), np.zeros(model.nv)), weight)
+        np.testing.assert_allclose(plan.share(q).x, expected, atol=1e-8)
+
+
+def test_changed_objectives_of_the_user_are_not_confused(monkeypatch):
+    """A class of the same name, a global or an attribute that changed: other code, or an error."""
+    model, q = table(0.5)
+    still = (q, np.zeros(model.nv), np.zeros(model.nv))
+
+    def planned(objective):
+        chosen = tb.InternalForce() + objective
+        return tb.LoadSharing.of(model, world=GRIP, torque_limits=False, objective=chosen)
+
+    plan = planned(Uneven(10.0))
+    first = plan.share(q).x
+    same = type("Uneven", (Uneven,), {"squares": lambda self, problem, p, before: []})
+    assert planned(same(10.0)).options != plan.options
+    np.testing.assert_allclose(
+        planned(same(10.0)).share(q).x,
+        tb.LoadSharing.of(model, world=GRIP, torque_limits=False).share(q).x,
+        atol=1e-9,
+    )
+    monkeypatch.setitem(globals(), "SHARE", 0.9)
+    with pytest.raises(tb.ModelError, match="objective Uneven: your code computes something else"):
+        plan.share(q)
+    other = planned(Uneven(10.0)).share(q).x
+    np.testing.assert_allclose(other, uneven_oracle(model, still, 10.0, 0.9), atol=1e-8)
+    assert np.abs(other - first).max() > 0.1
+    monkeypatch.setitem(globals(), "SHARE", 0.5)
+    np.testing.assert_array_equal(plan.share(q).x, first)
+    plan.objective.parts[1][1].weight = 11.0
+    for call in (plan.share, plan.problem):
+        with pytest.raises(tb.ModelError, match="parameters differ from those when the plan"):
+            call(q)
+
+
+def test_controllers_share_by_objectives_of_the_user():
+    """A run of a standing machine ends with the forces of `share`."""
+    model, q = table(0.5)
+    objective = tb.InternalForce() + Uneven(10.0)
+    plan = tb.LoadSharing.of(model, world=GRIP, torque_limits=False, objective=objective)
+    control = tb.LoadSharingControl(plan, q)
+    run = tb.simulate(model, 0.02, q=q, world=GRIP, control=control)
+    np.testing.assert_allclose(control.read(run).forces[-1], plan.share(q).x, atol=1e-3)
+    assert (
+        np.abs(uneven_oracle(model, (q, *np.zeros((2, model.nv))), 0.0)[2] - plan.share(q).x[2])
+        > 1.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("squares", "words"),
+    [
+        (lambda self, problem, p, before: 3.0, "squares: expected a list of Square"),
+        (lambda self, problem, p, before: [(1.0, {0: 1.0}, 0.0)], "expected a list of Square"),
+        (lambda self, problem, p, before: [tb.Square(1.0, {12: 1.0})], "from 0 to 11, got"),
+        (lambda self, problem, p, before: [tb.Square(1.0, {"foot": 1.0})], "rows by place"),
+    ],
+)
+def test_wrong_squares_of_the_user_are_refused(squares, words):
+    """When the plan is made, by the name of the class."""
+    model, _ = table(0.5)
+    wrong = type("Wrong", (tb.Objective,), {"squares": squares})
+    with pytest.raises(tb.ModelError, match=f"Wrong.*{words}"):
+        tb.LoadSharing.of(model, world=GRIP, objective=tb.InternalForce() + wrong())
+    lost = type("Lost", (tb.Objective,), {"parameters": lambda self, model: (np.nan,)})
+    with pytest.raises(tb.ModelError, match="Lost: parameters must be"):
+        tb.LoadSharing.of(model, world=GRIP, objective=lost())

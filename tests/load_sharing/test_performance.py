@@ -21,7 +21,7 @@ def task():
 def shares(task):
     model, *motion = task
     objectives = {
-        "force": tb.InternalForce(0.45),
+        "force": tb.InternalForce(length=0.45),
         "power": tb.MotorLoss(),
         "kopf": tb.MotorLoss(friction=False),
     }

@@ -33,9 +33,9 @@ def test_a_shock_is_an_external_force_from_its_time_on(sequence):
     np.testing.assert_allclose(found.kept[:HIT], 0.0, atol=1e-9)
     force, lever = shock.force[0], shock.lever
     wrench = np.concatenate([np.cross(lever, force), force])
-    plain = tb.LoadSharing.of(plan.model, world=plan.world, objective=tb.InternalForce(1.0)).share(
-        plan.model.poses["home"], external_force={"bar": wrench}
-    )
+    plain = tb.LoadSharing.of(
+        plan.model, world=plan.world, objective=tb.InternalForce(length=1.0)
+    ).share(plan.model.poses["home"], external_force={"bar": wrench})
     np.testing.assert_allclose(found.kept[-1], plain.tau[list(plan.layout.driven)], atol=1e-6)
 
 

@@ -18,7 +18,7 @@ def tracked(plan, q, v, wanted, touching, slip_damping=0.0):
     """Return the load that follows wanted accelerations, without feedback or smoothing."""
     layout = plan.layout
     groups, driven = len(layout.groups), len(layout.driven)
-    friction, torsion, limits, weights, surfaces = plan.split_parameters(plan.parameters())
+    parameters = plan.split_parameters(plan.parameters())
     given = (
         q,
         v,
@@ -26,16 +26,17 @@ def tracked(plan, q, v, wanted, touching, slip_damping=0.0):
         touching,
         np.zeros(layout.size),
         np.zeros(driven),
-        1e30,
+        np.zeros(0),
         np.zeros(len(plan.limit_names)),
         np.zeros(driven),
         np.zeros(0),
-        *(np.array(part) for part in (friction, torsion, limits, weights, surfaces)),
+        *map(np.array, parameters),
         touching,
         np.zeros(AIM_SIZE),
         np.array([0.0, 0.0, slip_damping, 1.0, 0.0]),
         np.full(groups, 1e30),
         np.zeros(len(layout.undriven)),
+        np.zeros(plan.model.nv),
     )
     options = (*plan.options, ("feet", (None,) * groups))
     found = tracked_load.call(plan.model, given, {"world": plan.world}, options)

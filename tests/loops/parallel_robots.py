@@ -166,3 +166,62 @@ def _closed_here(tree, q, first, second, joint):
     Rw, pw = Ra @ R, pa + Ra @ p
     moving = tb.Pose(Rb.T @ Rw, Rb.T @ (pw - pb))
     return tb.LoopClosure(joint.name, first, second, joint, moving)
+
+
+def on_moving_base(model, q, joint, seed=0):
+    """Return a robot whose legs stand on a hull instead of the world, and a closed configuration.
+
+    A platform with a free joint keeps it, so that it does not hang on the hull.
+    """
+    rng = np.random.default_rng(seed)
+    bodies = [tb.Body("hull", joint=joint, inertia=_inertia(rng))]
+    for body in model.bodies:
+        stands = body.parent == "world" and body.joint.kind != "free"
+        bodies.append(replace(body, parent="hull") if stands else body)
+    loops = [
+        replace(
+            loop,
+            first="hull" if loop.first == "world" else loop.first,
+            second="hull" if loop.second == "world" else loop.second,
+        )
+        for loop in model.loops
+    ]
+    moved = tb.Model("moving", bodies, loops=loops, actuators=model.actuators)
+    start = {one.name: q[model.slice(one.name)] for one in model.joints}
+    own = joint.neutral()
+    if not any(body.joint.kind == "free" for body in model.bodies):
+        own = joint.random(rng)
+    start[joint.name] = np.array(own)
+    return ParallelRobot(moved, np.concatenate([start[one.name] for one in moved.joints]))
+
+
+def carried_by_vehicles(seed, count, *, is_held=True):
+    """Return a plate that arms of floating vehicles hold, and a closed configuration.
+
+    Args:
+        seed: Of all numbers.
+        count: Vehicles with an arm of two joints each.
+        is_held: Whether the plate hangs on the first arm; else it has a free joint.
+    """
+    rng = np.random.default_rng(seed)
+    bodies, tips = [], []
+    for k in range(count):
+        bodies.append(tb.Body(f"hull{k}", joint=tb.Free(f"hull{k}"), inertia=_inertia(rng)))
+        for name, parent in ((f"upper{k}", f"hull{k}"), (f"lower{k}", f"upper{k}")):
+            joint = _plain_joint("revolute", name, rng, False)
+            bodies.append(tb.Body(name, parent=parent, joint=joint, inertia=_inertia(rng)))
+        tips.append(f"lower{k}")
+    joint = _plain_joint("revolute", "grip", rng, False) if is_held else tb.Free("plate")
+    parent = tips[0] if is_held else "world"
+    bodies.append(tb.Body("plate", parent=parent, joint=joint, inertia=_inertia(rng)))
+    tree = tb.Model("tree", bodies)
+    q = np.array([x for one in tree.joints for x in one.random(rng)])
+    R, p = tb.forward_kinematics(tree, q, "plate")
+    loops = []
+    for tip in tips[1 if is_held else 0 :]:
+        R_tip, p_tip = tb.forward_kinematics(tree, q, tip)
+        at = rng.uniform(-0.3, 0.3, 3)
+        joint = tb.Spherical(f"{tip} grip", pose=tb.Pose(translation=tuple(at)))
+        there = tb.Pose(R.T @ R_tip, tuple(R.T @ (p_tip + R_tip @ at - p)))
+        loops.append(tb.LoopClosure(f"{tip} grip", tip, "plate", joint, there))
+    return ParallelRobot(tb.Model("vehicles", bodies, loops=loops), q)

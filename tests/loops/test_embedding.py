@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.interpreted import interpreting
 from tests.loops.dense import allowed, closed
 from tests.loops.mechanisms import piston, piston_position
 from tests.loops.random_mechanisms import KINDS, random_mechanism
 from tests.loops.test_stabilization import WEIGHTLESS, moving_state
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.complement import Complement
-from tiburon.loops.complement_basis import BASES, total_pivots
+from tiburon.loops.complement_basis import BASES, gauss_basis, total_pivots
 from tiburon.loops.constraints import constraints
-from tiburon.loops.metric import MIN_CUT
 from tiburon.loops.stabilization import checked_loop_method
 from tiburon.simulation.loop_coordinates import coordinates_element, select_coordinates
 
@@ -139,6 +139,81 @@ def test_other_velocities_are_selected_at_a_dead_center(method, accuracy):
     )
 
 
+def dense_condition(A, W, rank):
+    """Condition number of W beside an orthonormal basis of the constraints."""
+    N = np.linalg.svd(A)[2][:rank]
+    return np.linalg.cond(np.vstack([N, W]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@interpreting()
+def test_condition_is_that_of_independent_velocities_and_constraints(kind):
+    """However long and close to each other the rows are: orthonormal W, well and badly chosen."""
+    rng = np.random.default_rng(8)
+    model, q = random_mechanism(kind, rng)
+    A = np.asarray(tb.loop_jacobian(model, q))
+    rank = len(total_pivots(A).rows)
+    terms = constraints(model, model.plan, JointVector(q.tolist()))
+    null = np.linalg.svd(A)[2][rank:]
+    drawn = np.linalg.qr(rng.normal(size=(model.nv, model.nv - rank)))[0].T
+    for W in (gauss_basis(A), null, drawn, np.linalg.qr((null + 3.0 * drawn).T)[0].T):
+        found = Complement(model, terms, W.tolist()).coordinate_condition()
+        # rounding, and 1e-8 at W orthogonal to the constraints, whose tangent is a root of zero
+        expected = 1.0 / dense_condition(A, W, rank)
+        np.testing.assert_allclose(float(found), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("basis", ["gauss", "svd"])
+@pytest.mark.parametrize("kind", ["spatial", "redundant"])
+def test_other_velocities_are_selected_at_tenfold_condition(kind, basis):
+    """Never later; and the run keeps to the projected one."""
+    rng = np.random.default_rng(2)
+    model, q = random_mechanism(kind, rng)
+    v = np.asarray(tb.project_velocity(model, q, 3.0 * rng.normal(size=model.nv)))
+    rank = len(total_pivots(np.asarray(tb.loop_jacobian(model, q))).rows)
+    how = {"q": q, "v": v, "record_dt": 2e-3}
+    run = tb.simulate(model, 0.6, dt=1e-3, loop_method=tb.Embedding(basis), **how)
+    assert run.outcome.status == "finished"
+    count = model.nv - rank
+    rows = np.asarray(run.x)[:, -count * model.nv :].reshape(-1, count, model.nv)
+    start, last = 1.0, None
+    for at, W in zip(run.q, rows, strict=True):
+        condition = dense_condition(np.asarray(tb.loop_jacobian(model, at)), W, rank)
+        if last is None or not np.array_equal(W, last):
+            start, last = condition, W
+        # W was selected within the last two steps before the first row that has it
+        assert condition < 12.0 * start
+    assert run.events
+    exact = tb.simulate(model, 0.6, dt=2.5e-4, **how)
+    projected = tb.simulate(model, 0.6, dt=1e-3, **how)
+    error, usual = (np.abs(one.q - exact.q).max() for one in (run, projected))
+    # the error of a step of order four has derivatives of T, each a factor of the condition: 10^4
+    assert error < 1e4 * usual
+
+
+@pytest.mark.parametrize("distance", [0.0, 1e-7, 1e-5])
+@interpreting()
+def test_badly_chosen_velocities_determine_others_off_the_loops(distance):
+    """A closure given twice: short rows of A P are constraints, whatever the residual is."""
+    rng = np.random.default_rng(9)
+    model, q = random_mechanism("redundant", rng)
+    A = np.asarray(tb.loop_jacobian(model, q))
+    rank = len(total_pivots(A).rows)
+    span = np.linalg.svd(A)[2]
+    # one row of W is a constraint but for a small angle
+    angle, W = 3e-5, span[rank:].copy()
+    W[0] = np.sin(angle) * W[0] + np.cos(angle) * span[0]
+    q = model.integrate(q, distance * rng.normal(size=model.nv))
+    terms = constraints(model, model.plan, JointVector(q.tolist()))
+    of = Complement(model, terms, W.tolist())
+    assert of.is_basis
+    assert of.rank == rank
+    T = np.array(of.T(), dtype=float)
+    # rounding over the angle, and over its square in the constraints
+    np.testing.assert_allclose(W @ T.T, np.eye(len(W)), atol=1e-10)
+    np.testing.assert_allclose(np.asarray(tb.loop_jacobian(model, q)) @ T.T, 0.0, atol=1e-6)
+
+
 def test_batch_resumed_and_single_runs_have_the_same_bits(tmp_path):
     """Also over a selection of other velocities, which cases make at times of their own."""
     model = piston()
@@ -173,7 +248,7 @@ def test_constraints_on_velocities_work(name):
 def complement_at(model, q, v, basis="gauss"):
     terms = constraints(model, model.plan, JointVector(q.tolist()), JointVector(v.tolist()))
     A = np.array(tb.loop_jacobian(model, q))
-    return Complement(model, terms, BASES[basis](A).tolist(), MIN_CUT), terms, A
+    return Complement(model, terms, BASES[basis](A).tolist()), terms, A
 
 
 def test_c4_rows_of_the_jacobian_span_forbidden_directions():
@@ -205,7 +280,7 @@ def test_c6_gamma_is_the_rate_of_the_velocity_at_constant_z(basis):
 
     def velocity(at):
         there = constraints(model, model.plan, JointVector(at.tolist()))
-        return np.array(Complement(model, there, rows, MIN_CUT).velocity(there, v, SIGMA), float)
+        return np.array(Complement(model, there, rows).velocity(there, v, SIGMA), float)
 
     h = 1e-4
     slope = (velocity(q + h * v) - velocity(q - h * v)) / (2.0 * h)
@@ -218,9 +293,9 @@ def test_c6_gamma_is_the_rate_of_the_velocity_at_constant_z(basis):
         assert np.abs(printed - slope).max() > 1e-2 * np.abs(slope).max()
     q1 = np.array(tb.project_configuration(model, q + 0.05 * v).q)
     later = constraints(model, model.plan, JointVector(q1.tolist()), JointVector(v.tolist()))
-    v1 = np.array(Complement(model, later, rows, MIN_CUT).velocity(later, v, 0.0), float)
+    v1 = np.array(Complement(model, later, rows).velocity(later, v, 0.0), float)
     later = constraints(model, model.plan, JointVector(q1.tolist()), JointVector(v1.tolist()))
-    gamma = np.array(Complement(model, later, rows, MIN_CUT).gamma(later, 0.0), float)
+    gamma = np.array(Complement(model, later, rows).gamma(later, 0.0), float)
     printed = -np.linalg.pinv(np.array(tb.loop_jacobian(model, q1))) @ np.array(later.bias, float)
     assert np.abs(printed - gamma).max() > 1e-3 * np.abs(gamma).max()
 

@@ -7,7 +7,7 @@ import tiburon as tb
 from tests.loops.dense import dense_constraints
 from tests.loops.test_apparent import dense_inverse
 from tests.loops.test_inverse import moving
-from tests.running import raw_kernel
+from tests.model.samples import named_inertias
 
 RANDOM = np.random.default_rng(33)
 
@@ -56,13 +56,17 @@ def test_derivatives_by_masses_equal_differences():
     tau = RANDOM.standard_normal(3)
     found = tb.inertia_derivatives(model, q, v, tau)
     np.testing.assert_allclose(found.vd, tb.forward_dynamics(model, q, v, tau), atol=1e-10)
-    kernel = raw_kernel(tb.forward_dynamics, model)
-    numbers = np.array(model.parameters())
+    numbers = model.parameters()
     assert found.by_inertia.shape == (3, len(numbers))
+
+    def accelerations(table):
+        return tb.forward_dynamics(model, q, v, tau, parameters=named_inertias(model, table))
+
     for k in range(len(numbers)):
+        if model.parameter_names[k].endswith("armature"):
+            continue
         step = 1e-6 * max(1.0, abs(numbers[k])) * np.eye(len(numbers))[k]
-        ahead, behind = (kernel(q, v, tau, inertia=numbers + s * step) for s in (1.0, -1.0))
-        slope = (ahead - behind) / (2.0 * step[k])
+        slope = (accelerations(numbers + step) - accelerations(numbers - step)) / (2.0 * step[k])
         np.testing.assert_allclose(found.by_inertia[:, k], slope, atol=1e-6)
     assert np.abs(dense_constraints(model, q).J @ found.by_inertia).max() < 1e-9
 

@@ -7,7 +7,9 @@ import pytest
 
 import tiburon as tb
 from tests.interpreted import interpreting
+from tests.loops.random_mechanisms import random_mechanism
 from tests.loops.test_projection import near_home
+from tiburon.loops.complement_basis import total_pivots
 
 RANDOM = np.random.default_rng(12)
 
@@ -68,7 +70,7 @@ def test_actuators_that_cannot_drive_it_are_refused():
 def test_a_robot_without_actuators_needs_no_forces_and_takes_no_others():
     """A disc rolls by itself."""
     model = tb.load("rolling_disc")
-    q = model.neutral()
+    q = np.array(model.poses["home"])
     v = tb.project_velocity(model, q, np.random.default_rng(3).standard_normal(model.nv))
     vd = tb.forward_dynamics(model, q, v, np.zeros(model.nv))
     assert np.abs(vd).max() > 0.1
@@ -230,3 +232,101 @@ def test_hybrid_dynamics_refuses_accelerations_that_open_loops():
         tb.hybrid_dynamics(
             model, q, v, np.zeros(3), np.ones(3), known_acceleration=["input", "elbow"]
         )
+
+
+# structures: loops that permit no motion
+
+
+def random_structure(kind, seed):
+    """A random planar mechanism whose independent joints are tied to others; and its position."""
+    rng = np.random.default_rng(seed)
+    model, q = random_mechanism(kind, rng)
+    jacobian = np.asarray(tb.loop_jacobian(model, q))
+    names = model.joint_names
+    chosen = [k for k in range(model.nv) if k not in total_pivots(jacobian).columns]
+    ties = []
+    for k in chosen:
+        leader = int(rng.choice([i for i in range(model.nv) if i != k]))
+        slope = rng.uniform(0.2, 0.9)
+        coefficients = (q[k] - slope * q[leader], slope)
+        ties.append(tb.JointCoupling(f"tie {k}", names[k], names[leader], coefficients))
+    actuators = [tb.Actuator(f"motor {name}", name) for name in names]
+    return model.with_loops(*ties).with_actuators(*actuators), q
+
+
+def truss(height):
+    """Two bars of length 1 pinned to the ground and to each other; and its position."""
+    bar = tb.Inertia(2.0, (0.5, 0.0, 0.0), (0.001, 0.0, 0.0, 0.17, 0.0, 0.17))
+    width, angle = 2.0 * np.cos(height), height
+    axis = (0.0, -1.0, 0.0)
+    tip = tb.Pose(translation=(1.0, 0.0, 0.0))
+    second = tb.Revolute("jb", axis, pose=tb.Pose(translation=(width, 0.0, 0.0)))
+    bodies = [
+        tb.Body("a", joint=tb.Revolute("ja", axis), inertia=bar),
+        tb.Body("b", joint=second, inertia=bar),
+    ]
+    pin = tb.LoopClosure("apex", "a", "b", tb.Revolute("pin", axis, pose=tip), tip)
+    motors = [tb.Actuator("ma", "ja"), tb.Actuator("mb", "jb")]
+    return tb.Model("truss", bodies, loops=[pin], actuators=motors), np.array(
+        [angle, np.pi - angle]
+    )
+
+
+STRUCTURES = {
+    **{
+        f"{kind} {seed}": (random_structure, kind, seed)
+        for kind in ("planar", "redundant")
+        for seed in range(3)
+    },
+    # nearly flat: the singular values of the constraints differ by the height
+    **{f"truss {height}": (truss, height) for height in (0.9, 1e-2, 1e-4)},
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@interpreting()
+def test_motors_of_a_structure_at_rest_need_no_force(name):
+    """Loops carry all of it: forces of least norm are zero, whatever rounding leaves of P E."""
+    make, *arguments = STRUCTURES[name]
+    model, q = make(*arguments)
+    rest = np.zeros(model.nv)
+    assert tb.mobility(model, q).mobility == 0
+    push = {model.bodies[-1].name: [0.3, -0.2, 0.4, 5.0, -7.0, 3.0]}
+    found = tb.loop_inverse_dynamics(model, q, rest, rest, external_force=push)
+    np.testing.assert_array_equal(found.tau, rest)
+    # and they carry it: the nearly flat truss by forces of 1 / height
+    moved = tb.loop_dynamics(model, q, rest, rest, external_force=push).acceleration
+    scale = np.abs(found.constraint_force).max()
+    np.testing.assert_allclose(moved, rest, atol=1e-11 * (1.0 + scale))
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@interpreting()
+def test_links_of_a_structure_have_no_apparent_inertia(name):
+    """No force moves them: rank 0."""
+    make, *arguments = STRUCTURES[name]
+    model, q = make(*arguments)
+    frame = model.bodies[1].name
+    found = tb.apparent_inertia(model, q, frame)
+    assert found.rank == 0
+    np.testing.assert_array_equal(found.inertia, np.zeros((6, 6)))
+
+
+@interpreting()
+def test_inertia_of_a_platform_that_legs_hold_is_refused():
+    """Legs tied to passive joints hold the platform in all six directions: no inverse exists."""
+    model = tb.load("stewart")
+    q = tb.project_configuration(model, near_home(model, 0.02)).q
+    driven = model.actuated_joint_names
+    passive = [joint.name for joint in model.joints if joint.nv == 1 and joint.name not in driven]
+    leaders = passive or [*driven[1:], driven[0]]
+    ties = []
+    for k, name in enumerate(driven):
+        at, lead = (q[model.slice(one, of="q").start] for one in (name, leaders[k]))
+        tie = tb.JointCoupling(f"tie {k}", name, leaders[k], (at - 0.4 * lead, 0.4))
+        ties.append(tie)
+    held = model.with_loops(*ties)
+    assert tb.mobility(held, q).mobility == 0
+    assert tb.apparent_inertia(held, q, "platform").rank == 0
+    with pytest.raises(tb.DomainError, match="independent directions in this configuration"):
+        tb.operational_space_inertia(held, q, "platform")

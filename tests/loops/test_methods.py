@@ -124,6 +124,37 @@ def test_proximal_passes_and_residual_are_reported():
     assert found.rank == -1
 
 
+@pytest.mark.parametrize("distance", [0.3, 1e-2, 1e-3])
+def test_rate_of_proximal_passes_shows_the_distance_from_a_singular_pose(distance):
+    """Two four-bars next to lying flat: right accelerations, and the ratio of the constraints."""
+    model = tb.load("n_four_bar_2")
+    leaning = np.array([1.0, 1.0, 1.0, -1.0, -1.0])
+    q, v = (np.pi / 2 - distance) * leaning, 0.7 * leaning
+    tau = RANDOM.standard_normal(5)
+    exact = tb.loop_dynamics(model, q, v, tau, method="augmented")
+    found = tb.loop_dynamics(model, q, v, tau, method="proximal")
+    # iterations end at a residual of 1e-12, over the ratio and the squared compliance
+    scale = 1.0 + np.abs(exact.acceleration).max()
+    np.testing.assert_allclose(found.acceleration, exact.acceleration, atol=1e-6 * scale)
+    # an estimate from the slowest constraint that carries load
+    assert 0.2 < found.ratio / exact.ratio < 5.0
+
+
+@pytest.mark.parametrize("distance", [1e-5, 1e-6, 1e-8])
+def test_proximal_passes_that_do_not_converge_are_refused(distance):
+    """Their residual is small and their accelerations are wrong by a third."""
+    model = tb.load("n_four_bar_2")
+    leaning = np.array([1.0, 1.0, 1.0, -1.0, -1.0])
+    q = (np.pi / 2 - np.array([[distance], [0.3]])) * leaning
+    v, tau = 0.7 * leaning, RANDOM.standard_normal(5)
+    for function in (tb.loop_dynamics, tb.forward_dynamics):
+        with pytest.raises(tb.DomainError, match=r"near a singular configuration.*'augmented'"):
+            function(model, q[0], v, tau, method="proximal")
+    found, failed = tb.forward_dynamics(model, q, v, tau, method="proximal", errors="flag")
+    assert failed.tolist() == [True, False]
+    assert np.isnan(found[0]).all()
+
+
 def test_residual_detects_wrong_solutions():
     model = tb.load("four_bar")
     q, v, tau = kicked(model, closed(model, model.poses["home"]))

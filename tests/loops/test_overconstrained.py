@@ -83,21 +83,22 @@ def test_all_that_decides_a_rank_is_continuous_off_the_manifold(name):
     model, q = LINKAGES[name]()
     near, v = beside(model, q), moving(model, q)
     zero = np.zeros(model.nv)
-    vd = tb.forward_dynamics(model, near, v, zero, world=SPACE)
+    off = {"closure": False}
+    vd = tb.forward_dynamics(model, near, v, zero, world=SPACE, **off)
     first = model.joints[0].name
-    forces = tb.loop_inverse_dynamics(model, near, v, vd, actuators=first)
+    forces = tb.loop_inverse_dynamics(model, near, v, vd, actuators=first, **off)
     assert_continuous(forces.tau)
     assert_continuous(forces.constraint_force)
     wanted = np.zeros_like(vd)
     wanted[:, 0] = 0.3
-    hybrid = tb.hybrid_dynamics(model, near, v, zero, wanted, known_acceleration=[first])
+    hybrid = tb.hybrid_dynamics(model, near, v, zero, wanted, known_acceleration=[first], **off)
     for part in hybrid:
         assert_continuous(part)
-    changes = tb.forward_dynamics_derivatives(model, near, v, zero, world=SPACE)
+    changes = tb.forward_dynamics_derivatives(model, near, v, zero, world=SPACE, **off)
     # derivatives along the loops; across them constraints may take any sense
     assert_continuous(changes.by_tau)
     assert_continuous(changes.by_v)
-    felt = tb.apparent_inertia(model, near, "link 2")
+    felt = tb.apparent_inertia(model, near, "link 2", **off)
     assert np.all(felt.rank == 1)
     assert_continuous(felt.inverse)
     assert_continuous(felt.inertia)

@@ -1,5 +1,7 @@
 """Loops held by penalty forces or Baumgarte's correction, against projection and closed forms."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,114 @@ def test_steps_too_long_for_the_stiffness_diverge_with_an_outcome():
     )
     assert run.outcome.status == "diverged"
     assert len(run.time) > 1
+
+
+@pytest.mark.parametrize("method", ["rk4", "euler", "semi_implicit_euler", "b1pc5", "b4pc5"])
+@pytest.mark.parametrize(
+    ("name", "penalty"),
+    [
+        ("four_bar", tb.Penalty(1e6)),
+        ("planar_3rrr", tb.Penalty(1e5)),
+        ("planar_3rrr", tb.Penalty(1e6, 1e3)),
+        ("four_bar", tb.Penalty(1e6, 10.0)),
+    ],
+)
+def test_a_diverged_penalty_run_advises_a_step_that_is_stable(name, penalty, method):
+    """The advice can be followed, and helps."""
+    model = tb.load(name)
+    q, v = moving_state(model)
+    how = {"q": q, "v": v, "method": method, "loop_method": penalty}
+    if method.startswith("b"):
+        how["adaptive"] = False
+    run = tb.simulate(model, 1.0, dt=0.02, **how)
+    assert run.outcome.status == "diverged"
+    assert "rosenbrock" not in run.outcome.message
+    found = re.search(r"take a dt of (\S+) s, .* or leave loop_method out", run.outcome.message)
+    assert found is not None, run.outcome.message
+    dt = float(found[1])
+    helped = tb.simulate(model, 200 * dt, dt=dt, **how)
+    assert helped.outcome.status == "finished"
+    # springs hold: the residual is a force over the stiffness
+    assert residuals(model, helped).max() < 1e-2
+
+
+@pytest.mark.parametrize(
+    ("method", "advised"),
+    [
+        (tb.Baumgarte(5e3, 5e3), r"take gains of Baumgarte below 35 1/s at this dt, a dt below"),
+        (tb.Embedding("gauss", 1e3), r"take a decay of Embedding below 35 1/s at this dt"),
+    ],
+)
+def test_gains_too_large_for_the_step_are_named(method, advised):
+    """Neither implicit methods nor the method itself are advised."""
+    model = tb.load("planar_3rrr")
+    q, v = moving_state(model)
+    q = model.integrate(q, 1e-6 * np.arange(model.nv))
+    run = tb.simulate(model, 1.0, q=q, v=v, dt=0.01, loop_method=method)
+    assert run.outcome.status == "diverged"
+    assert re.search(advised, run.outcome.message), run.outcome.message
+    assert "rosenbrock" not in run.outcome.message
+
+
+LEANING = np.array([1.0, 1.0, 1.0, -1.0, -1.0])
+"""How two four-bars lean; at a quarter turn they lie on one line."""
+
+
+@pytest.mark.parametrize("gain", [1.0, 2.0, 20.0])
+def test_baumgarte_passes_singular_configurations_or_says_that_it_did_not(gain):
+    """Errors that small gains leave are amplified where two four-bars lie on a line."""
+    model = tb.load("n_four_bar_2")
+    method = tb.Baumgarte(gain, gain)
+    q, v = 0.3 * LEANING, 3.0 * LEANING
+    run = tb.simulate(model, 5.0, q=q, v=v, record_dt=0.02, loop_method=method)
+    kinetic = np.asarray(tb.kinetic_energy(model, run.q, run.v))
+    energy = kinetic + np.asarray(tb.potential_energy(model, run.q))
+    lost = np.abs(energy - energy[0]).max() / kinetic.max()
+    if gain < 10.0:
+        assert lost > 1e-3
+        assert run.outcome.status == "diverged" or re.search(
+            r"; loop 'pin_\d' opened by \S+ m or rad at \S+ s, beyond 1e-06 from \S+ s on, as near "
+            "a singular configuration: leave loop_method out, or take a smaller dt or larger gains",
+            run.outcome.message,
+        )
+    else:
+        assert lost < 1e-9
+        assert run.outcome.message == "finished at 5 s"
+
+
+def test_each_case_of_a_batch_reports_its_own_loops():
+    """One turns through singular configurations, the other stays beside them."""
+    model = tb.load("n_four_bar_2")
+    v, q = (np.array([x, 0.0])[:, None] * LEANING for x in (3.0, 0.3))
+    how = {"record_dt": 0.02, "loop_method": tb.Baumgarte(1.0, 1.0)}
+    run = tb.simulate(model, 5.0, q=q, v=v, **how)
+    assert [" opened by " in outcome.message for outcome in run.outcomes] == [True, False]
+
+
+def test_errors_at_the_start_are_not_reported():
+    """They decay: the loops are open at the start, by what the caller gave."""
+    model = tb.load("planar_3rrr")
+    q, v = moving_state(model)
+    q = model.integrate(q, 1e-3 * np.arange(model.nv))
+    run = tb.simulate(model, 0.5, q=q, v=v, loop_method=tb.Baumgarte(20.0, 20.0))
+    assert residuals(model, run)[0] > 1e-4
+    assert run.outcome.message == "finished at 0.5 s"
+
+
+@pytest.mark.parametrize(
+    ("method", "reported"),
+    [
+        (tb.Baumgarte(10.0, 10.0), "rank of its constraints changed from 2 to 4"),
+        # three velocities are independent at the start, of which loops leave one
+        (tb.Embedding("gauss"), "' opened by "),
+    ],
+)
+def test_leaving_a_singular_configuration_is_reported(method, reported):
+    """Runs that start where two four-bars lie on a line, as those by projection."""
+    model = tb.load("n_four_bar_2")
+    q, v = 0.5 * np.pi * LEANING, 0.7 * LEANING
+    run = tb.simulate(model, 0.2, q=q, v=v, loop_method=method)
+    assert reported in run.outcome.message
 
 
 def test_trees_and_wrong_gains_are_refused():

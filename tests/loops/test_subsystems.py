@@ -10,7 +10,6 @@ from tests.loops.test_embedding import SIGMA, reference_rates
 from tests.loops.test_stabilization import moving_state
 from tiburon.loops.complement_basis import BASES
 from tiburon.loops.constraints import constraint_names
-from tiburon.loops.metric import MIN_CUT
 from tiburon.loops.parts import exchanges, message_size, part_function, run
 from tiburon.loops.subsystems import (
     EmbeddedState,
@@ -154,7 +153,7 @@ def test_shares_of_parts_add_up_to_the_whole():
     def around(position, velocity):
         return system._setting(position, velocity, 0.0)
 
-    method = embedding_method(parts, around, W.tolist(), tau.tolist(), SIGMA, MIN_CUT)
+    method = embedding_method(parts, around, W.tolist(), tau.tolist(), SIGMA)
     expected, _ = reference_rates(model, q, v, tau)
     for seed in (1, 2):
         divided = np.random.default_rng(seed).normal(size=(4, 3))
@@ -178,7 +177,7 @@ def test_embedded_dyads_send_five_values_and_the_platform_six():
     """Positions, and a share of three independent velocities."""
     parts = subsystems(mechanism())
     states = [EmbeddedState([0.0] * len(part.positions), [0.0] * 3) for part in parts]
-    method = embedding_method(parts, None, [[0.0]] * 3, [], SIGMA, MIN_CUT)
+    method = embedding_method(parts, None, [[0.0]] * 3, [], SIGMA)
     (step,) = exchanges(method, (), states)
     assert step.sent == (5, 5, 5, 6)
     # all positions, and the sum of all shares

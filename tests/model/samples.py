@@ -4,6 +4,7 @@ import numpy as np
 
 from tiburon.model import Body, Fixed, Frame, Free, Inertia, Model, Pose, Prismatic, Revolute
 from tiburon.model.joints import Cylindrical, Planar, RollingSphere, Screw, Spherical, Universal
+from tiburon.model.plan import INERTIAL_PARAMETERS
 
 GENERAL = ("screw", "cylindrical", "universal", "spherical", "planar", "rolling sphere")
 """Joint kinds beyond hinge, slide, float and weld."""
@@ -124,3 +125,25 @@ def arm():
         ],
         frames=[Frame("tip", "camera", Pose(translation=(0, 0, 0.1)))],
     )
+
+
+def named_inertias(model, numbers):
+    """Return values by name of a robot whose `Model.parameters` are these."""
+    table = dict(zip(model.parameter_names, numbers, strict=True))
+    named = {}
+    for body in model.bodies:
+        m, *h, xx, xy, xz, yy, yz, zz = (
+            table[f"{body.name}.{word}"] for word in INERTIAL_PARAMETERS
+        )
+        c = np.array(h) / m
+        about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        about -= m * (c @ c * np.eye(3) - np.outer(c, c))
+        if model.plan.frame(body.name).body >= 0:
+            named[f"{body.name}.mass"] = m
+            named[f"{body.name}.center_of_mass"] = c
+            named[f"{body.name}.inertia"] = about[np.triu_indices(3)]
+    for joint in model.joints:
+        own = [x for name, x in table.items() if name.startswith(f"{joint.name}.armature")]
+        if own:
+            named[f"{joint.name}.armature"] = own if len(own) > 1 else own[0]
+    return named

@@ -164,6 +164,28 @@ def test_joint_forces_of_reactions_add_up(case):
     assert_close(tb.joint_reactions(model, q, v, vd).tau, tau, ALGEBRA, 1e3 * np.abs(tau).max())
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("kind", [tb.Revolute, tb.Prismatic])
+def test_reactions_at_a_follower_of_ratio_zero_are_those_at_a_held_joint(kind):
+    """It does not move; its gear carries what acts along its axis, its bearing all else."""
+    rng = np.random.default_rng(8)
+    axis, pose = random_axis(rng), random_pose(rng)
+    arm = tb.Body("arm", joint=tb.Revolute("elbow", random_axis(rng)), inertia=random_inertia(rng))
+    inertia = random_inertia(rng)
+
+    def robot(joint):
+        return tb.Model("held", [arm, tb.Body("hand", "arm", joint=joint, inertia=inertia)])
+
+    held = robot(tb.Coupled("grip", kind("turn", axis), "elbow", 0.0, offset=0.6, pose=pose))
+    loose = robot(kind("grip", axis, pose=pose))
+    found = tb.joint_reactions(held, [0.4], [1.3], [0.7])
+    expected = tb.joint_reactions(loose, [0.4, 0.6], [1.3, 0.0], [0.7, 0.0])
+    assert_close(found.bearing, expected.bearing)
+    assert_close(found.actuator, expected.actuator)
+    assert_close(found.tau, expected.tau[:1])
+    assert np.abs(expected.tau[1]) > 0.1
+
+
 def test_energy_of_coupled_joints_is_conserved():
     """Runge-Kutta of order four at 0.5 ms over 0.1 s."""
     model = tied(2, "revolute")

@@ -63,6 +63,8 @@ def test_point_mass_has_no_tensor():
         (lambda: Inertia(1.0, tensor=(1, 2)), "3 x 3 matrix, 3 diagonal entries or 6 entries"),
         (lambda: Inertia(1.0, tensor=[[1, 2], [3]]), "3 x 3 matrix, 3 diagonal entries"),
         (lambda: Inertia(np.nan), "mass must be finite, got nan"),
+        (lambda: Inertia(-1.0), "inertia: mass must be positive, got -1 kg"),
+        (lambda: Inertia.sphere(-1.0, 0.1), "inertia: mass must be positive, got -1 kg"),
         (lambda: Inertia((1, 2)), "mass must be one number, got shape (2,)"),
         (lambda: Inertia(1.0, com=(0, np.inf, 0)), "center of mass must be finite"),
         (lambda: Inertia(1.0, tensor=(1, np.nan, 1)), "tensor must be finite"),
@@ -80,7 +82,6 @@ def test_unreadable_inertia_is_refused(make, message):
 @pytest.mark.parametrize(
     ("inertia", "message"),
     [
-        (Inertia(-1.0), "body 'link': mass must be positive, got -1 kg"),
         (Inertia(0.0, com=(1, 0, 0)), "body 'link': a massless body cannot have an inertia"),
         (Inertia(0.0, tensor=(1, 1, 1)), "body 'link': a massless body cannot have an inertia"),
         (Inertia(1.0, tensor=(-1, 1, 1)), "must not be negative, got -1, 1, 1 kg m^2"),

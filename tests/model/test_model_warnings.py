@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import tiburon as tb
@@ -38,6 +39,27 @@ def test_zoo_robots_have_no_warnings():
     """Neither on any of the robots that ship."""
     for name in zoo.names():
         assert told(tb.load(name)) == [], name
+
+
+def test_bodies_that_stay_dry_among_wet_ones_are_named():
+    """A tin without a shape falls through water as through air, which nobody would see."""
+    wet = arm().with_fluids({"link": tb.BodyFluid(0.002)})
+    (doubt,) = told(wet)
+    assert doubt.startswith(
+        "water: 1 of 2 bodies have no hydrodynamic coefficients, such as 'hand'"
+    )
+    assert told(wet.with_fluids({"hand": tb.BodyFluid()})) == []
+
+
+def test_added_mass_without_buoyancy_and_drag_is_named():
+    """SDF files have added mass alone; what lifts and brakes a link is elsewhere."""
+    fluids = {"link": tb.BodyFluid(added_mass=np.eye(6)), "hand": tb.BodyFluid(0.002)}
+    (doubt,) = told(arm().with_fluids(fluids))
+    assert doubt.startswith(
+        "water: 1 of 2 bodies have added mass, but neither buoyancy nor drag, such as 'link'"
+    )
+    damped = tb.BodyFluid(added_mass=np.eye(6), linear_damping=np.eye(6))
+    assert told(arm().with_fluids(fluids | {"link": damped})) == []
 
 
 CASES = [

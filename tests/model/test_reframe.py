@@ -134,7 +134,7 @@ def test_common_normal_of_two_lines(point, direction, x, foot):
 def test_models_without_moving_bodies_have_empty_plans():
     model = Model("still", [Body("rock", joint=Fixed("bolt"))], [Frame("top", "rock")])
     assert model.plan.bodies == ()
-    assert model.parameters().shape == (0,)
+    assert model.plan.parameters == ()
     assert set(model.plan.frames) == {"world", "rock", "top"}
 
 

@@ -15,7 +15,7 @@ import pytest
 import tiburon as tb
 from tiburon.errors import ModelError, TraceError
 from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.user_joint import _CALLS
+from tiburon.model.joints.user_joint import _CALLS, as_laid_out
 
 MASS, GRAVITY = 2.0, 9.81
 
@@ -489,3 +489,37 @@ def test_closures_derived_from_ours_have_code_of_their_own(monkeypatch: pytest.M
     assert first != second
     with pytest.raises(ModelError, match=r"loop 'blade': your code computes something else"):
         first.structure_key()
+
+
+class OwnTurn(tb.Revolute):
+    """A hinge that reads no offset."""
+
+    def transform(self, q: Any) -> Any:
+        return tb.Revolute(self.name, self.axis).transform(q)
+
+
+@pytest.mark.parametrize("followers", [1, 48])
+def test_followers_with_a_motion_of_the_user_keep_their_offset(followers: int) -> None:
+    """Inlined and on the tape: its own class need not know of the coupling's offset."""
+    inertia = tb.Inertia.box(1.0, (0.1, 0.2, 0.3), com=(0.1, 0.05, 0.0))
+
+    def robot(kind: type[tb.Revolute]) -> tb.Model:
+        bodies = [tb.Body("lead", joint=tb.Revolute("lead", (0, 0, 1)), inertia=inertia)]
+        for k in range(followers):
+            moves = kind("turn", (0.0, 0.6, 0.8))
+            joint = tb.Coupled(f"gear{k}", moves, "lead", 0.5, offset=0.4 + 0.01 * k)
+            parent = f"wheel{k - 1}" if k else "lead"
+            bodies.append(tb.Body(f"wheel{k}", parent, joint=joint, inertia=inertia))
+        return tb.Model("geared", bodies)
+
+    ours, theirs = (
+        tb.inverse_dynamics(robot(kind), [0.3], [1.2], [-0.7]) for kind in (OwnTurn, tb.Revolute)
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_a_joint_of_the_user_keeps_its_offset_in_a_plan() -> None:
+    """Parts of a robot that share code put offsets back; its own stays as it is."""
+    joint = as_laid_out(OwnTurn("own", (0, 0, 1), offset=0.3))
+    assert joint.without_offset() == (joint, ())
+    assert joint.with_offset(()) is joint

@@ -1,5 +1,6 @@
 """The disk cache gives back what was stored, or nothing; it never gives back something else."""
 
+import errno
 import multiprocessing
 import os
 import sys
@@ -14,6 +15,7 @@ from tests.native.cache_samples import KEY, OTHER_KEY, path_of, some_code
 from tiburon.errors import CacheWarning
 from tiburon.native import cache
 from tiburon.native.cache import LEDGER_NAME
+from tiburon.operating_system import lock_file
 
 
 @pytest.fixture(autouse=True)
@@ -358,21 +360,38 @@ def test_access_time_is_updated_at_most_once_a_day(directory):
     assert time.time() - path.stat().st_mtime < 3600.0
 
 
-def test_files_left_by_dead_processes_are_removed(directory, monkeypatch):
-    """In a full cache, a temporary file of long ago goes; one being written and others' stay."""
-    cache.store_entry(KEY, {}, some_code(1))
+def test_files_left_by_dead_processes_are_removed(directory):
+    """The first store of a process removes them; what is being written and others' files stay."""
+    cache.make_directory(directory)
     stale = directory / f"{KEY}.kernel.123-456.part"
-    fresh = directory / f"{OTHER_KEY}.kernel.123-456.part"
+    written = directory / f"{OTHER_KEY}.kernel.123-456.part"
     foreign = directory / "notes.part"
-    for path in (stale, fresh, foreign):
+    for path in (stale, written, foreign):
         path.write_bytes(b"unfinished")
-    set_age(stale, days=1)
-    set_age(foreign, days=1)
-    monkeypatch.setenv("TIBURON_CACHE_SIZE", "30000")
-    cache.store_entry(KEY, {}, some_code(1))
+    with open(written, "rb+") as file:
+        lock_file(file.fileno(), shared=False)
+        cache.store_entry(KEY, {}, some_code(1))
     assert not stale.exists()
-    assert fresh.exists()
+    assert written.exists()
     assert foreign.exists()
+
+
+def test_without_locks_temporary_files_are_removed_by_age(directory, monkeypatch):
+    """File systems without locks do not show which process still runs."""
+    cache.make_directory(directory)
+    old = directory / f"{KEY}.kernel.123-456.part"
+    fresh = directory / f"{OTHER_KEY}.kernel.123-456.part"
+    for path in (old, fresh):
+        path.write_bytes(b"unfinished")
+    set_age(old, days=1)
+
+    def missing(file, shared):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(cache, "lock_file", missing)
+    cache.store_entry(KEY, {}, some_code(1))
+    assert not old.exists()
+    assert fresh.exists()
 
 
 # listing and emptying

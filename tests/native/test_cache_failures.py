@@ -71,6 +71,22 @@ def test_damaged_link_is_ignored_and_removed(directory, damage):
     assert not path.exists()
 
 
+@pytest.mark.parametrize("limit", ["", "9000G"])
+def test_huge_entries_cost_a_compilation_only(directory, monkeypatch, limit):
+    """A sparse file of a terabyte is neither read into memory nor an error."""
+    monkeypatch.setenv("TIBURON_CACHE_SIZE", limit)
+    cache.store_entry(KEY, {"name": "a"}, some_code(1))
+    cache.store_link(KEY, "graph")
+    for path in (path_of(directory), directory / f"{KEY}.link"):
+        os.truncate(path, 1 << 40)
+    assert cache.used_entries(1 << 20) == {}
+    assert cache.load_entry(KEY) is None
+    assert cache.load_link(KEY) is None
+    assert not path_of(directory).exists()
+    cache.store_entry(KEY, {"name": "a"}, some_code(1))
+    assert cache.load_entry(KEY) == ({"name": "a"}, some_code(1))
+
+
 def test_every_flipped_byte_is_detected(directory):
     """Every byte of a file is covered by a check."""
     cache.store_entry(KEY, {"name": "a"}, some_code(1, 30))
@@ -157,6 +173,9 @@ def test_disk_full_while_writing_leaves_no_partial_entry(directory, monkeypatch)
 
         def __exit__(self, *exception):
             self._file.close()
+
+        def fileno(self):
+            return self._file.fileno()
 
         def write(self, content):
             self._file.write(content[:100])

@@ -6,7 +6,7 @@ import pytest
 import tiburon as tb
 from tests.native.programs import PROGRAMS, bits, cases, parameters_of
 from tiburon.errors import OptionError
-from tiburon.native import cache, code, kernel, module
+from tiburon.native import cache, code, kernel, module, row_loop
 from tiburon.native.engine import host
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.module import has_own_generator
@@ -107,6 +107,100 @@ def test_optimized_code_replaces_quick_code_that_is_called_often(quick):
     results += [bits(other(x, y)) for _ in range(6)]
     assert other.__self__[0] == own.one.address()
     assert all(found == results[0] for found in results)
+
+
+class Clock:
+    """A clock on which every timed call takes the same time."""
+
+    def __init__(self, taken):
+        self.now, self.taken = 0.0, taken
+
+    def perf_counter(self):
+        self.now += self.taken
+        return self.now
+
+
+@pytest.fixture
+def timed(quick, monkeypatch):
+    """Count many cases, and let quick code run for ten seconds of a clock of our own."""
+    for own in (code, kernel):
+        monkeypatch.setattr(own, "QUICK_CASES", 10**6)
+    monkeypatch.setattr(kernel, "CALLS_BEFORE_TIMING", 3)
+    monkeypatch.setattr(code._Function, "_budget", lambda self: 10.0)
+
+    def start(taken):
+        clock = Clock(taken)
+        for own in (code, row_loop):
+            monkeypatch.setattr(own, "time", clock)
+
+    return start
+
+
+def test_slow_code_is_replaced_once_it_has_run_for_the_time_of_its_compilation(timed):
+    """Calls of a second each: ten of them, not a million, and few more to look for the code."""
+    x, y = (part[0] for part in cases(1))
+    timed(1.0)
+    run, own = made("elementary")
+    first = bits(run(x, y))
+    calls = 1
+    while own.one._optimizer is None:
+        assert bits(run(x, y)) == first
+        calls += 1
+        assert calls < 20
+    assert calls >= 10
+    own.one.wait_for_optimizer()
+    for _ in range(3):
+        assert bits(run(x, y)) == first
+    assert run.__self__[0] == own.one.address()
+
+
+def test_fast_code_stays_until_it_has_computed_many_cases(timed):
+    x, y = (part[0] for part in cases(1))
+    timed(1e-3)
+    run, own = made("elementary")
+    for _ in range(1000):
+        run(x, y)
+    assert own.one._optimizer is None
+    # calls of the short path are not timed; they count by the time of those that were
+    assert run.__self__.calls_left() > 8000
+
+
+def test_slow_batches_are_replaced_by_their_time(timed):
+    """The time of a batch counts, whatever its cases are."""
+    x, y = cases(4)
+    timed(3.0)
+    run, own = made("elementary")
+    first = bits(run(x, y))
+    for _ in range(3):
+        assert own.many._optimizer is None
+        assert bits(run(x, y)) == first
+    assert bits(run(x, y)) == first
+    assert own.many._optimizer is not None
+    own.many.wait_for_optimizer()
+    assert own.many.is_optimized
+    assert bits(run(x, y)) == first
+
+
+def test_loops_of_slow_calls_take_optimized_code_while_they_run(timed):
+    """Between two native calls of one run, without waiting for the compiler."""
+    timed(4.0)
+    own = made("arithmetic")[1]
+    loop = row_loop.RowLoop(own)
+    arrays = [np.ones(item.shape) for item in own.signature.inputs]
+    arrays += [np.zeros(output.shape) for output in own.signature.outputs]
+    lines = np.array([[row_loop.address_of(array) for array in arrays]])
+    job = loop.job(row_loop.AddressTable(lines, np.zeros_like(lines)), 12, batch=False)
+    first = job.fields[0]
+    for k in range(3):
+        assert own.one._optimizer is None
+        assert loop.run_one(job, k, k + 1) == k + 1
+    assert loop.run_one(job, 3, 4) == 4
+    assert own.one._optimizer is not None
+    own.one.wait_for_optimizer()
+    results = [array.copy() for array in arrays]
+    assert loop.run_one(job, 4, 6) == 6
+    assert job.fields[0] == own.one.address() != first
+    assert all(bits(a) == bits(b) for a, b in zip(results, arrays, strict=True))
 
 
 def test_optimized_code_replaces_quick_code_of_batches(quick):

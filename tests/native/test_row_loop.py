@@ -58,7 +58,7 @@ def test_row_loop_of_one_case_equals_single_calls(kernel):
     loop, gain = kernel.__self__.row_loop(), np.array(1.01)
     rows, roots = np.empty((21, 2)), np.empty(20)
     rows[0] = RANDOM.standard_normal(2)
-    assert loop.run_one(job_of(loop, rows, roots, gain).address, 0, 20) == 20
+    assert loop.run_one(job_of(loop, rows, roots, gain), 0, 20) == 20
     np.testing.assert_array_equal(rows, expected(kernel, rows[0], 20, gain))
 
 
@@ -78,8 +78,8 @@ def test_one_case_continues_where_it_stopped(kernel):
     rows, roots = np.empty((21, 2)), np.empty(20)
     rows[0] = RANDOM.standard_normal(2)
     job = job_of(loop, rows, roots, gain)
-    assert loop.run_one(job.address, 0, 7) == 7
-    assert loop.run_one(job.address, 7, 20) == 20
+    assert loop.run_one(job, 0, 7) == 7
+    assert loop.run_one(job, 7, 20) == 20
     np.testing.assert_array_equal(rows, expected(kernel, rows[0], 20, gain))
 
 
@@ -89,7 +89,7 @@ def test_one_case_stops_before_the_call_that_fails(kernel):
     rows, roots = np.empty((9, 2)), np.empty(8)
     rows[0] = (1.0, 0.0)
     # lengths 2, 4, 8, 16: the fourth call finds no root
-    assert loop.run_one(job_of(loop, rows, roots, gain).address, 0, 8) == 3
+    assert loop.run_one(job_of(loop, rows, roots, gain), 0, 8) == 3
 
 
 def test_tables_restart_at_the_next_row_of_each_block(kernel):
@@ -105,7 +105,7 @@ def test_tables_restart_at_the_next_row_of_each_block(kernel):
     rises = np.zeros((2, loop.width), dtype=np.int64)
     rises[0, loop.names.index("x")] = rises[1, len(loop.names)] = rows.strides[0]
     addresses = row_loop_module.AddressTable(np.array(table, dtype=np.int64), rises)
-    assert loop.run_one(loop.job(addresses, 10, batch=False).address, 0, 10) == 10
+    assert loop.run_one(loop.job(addresses, 10, batch=False), 0, 10) == 10
     np.testing.assert_array_equal(rows, expected(kernel, rows[0], 10, gain)[::2])
 
 

@@ -163,8 +163,11 @@ def test_a_killed_driver_is_resumed(tmp_path, reference, gate):
         first.communicate()
     done = {file: file.stat().st_mtime_ns for file in path.glob("status/receipts/0/*.json")}
     assert len(done) == 2
+    left = path / "status" / "c" / f"2.{32 * 'a'}.partial"
+    left.write_bytes(b"what it was writing")
     gate.touch()
     assert study(path, setup=gated).is_complete
+    assert not left.exists()
     assert content(path) == reference
     assert done == {file: file.stat().st_mtime_ns for file in done}
 
@@ -234,7 +237,7 @@ def test_a_full_disk_leaves_finished_blocks_safe(tmp_path, monkeypatch, referenc
         study(path)
     assert tb.load_sweep(path).progress.blocks_done == 3
     monkeypatch.undo()
-    assert tb.load_sweep(path).resume(workers=0).is_complete
+    assert tb.load_sweep(path).resume(workers=0, setup=start).is_complete
     assert content(path) == reference
 
 
@@ -250,7 +253,7 @@ mount -t tmpfs -o size=2m none {place}
 {sys.executable} - <<'END'
 import os, sys
 import tiburon as tb
-from tests.parallel.studies import study, content
+from tests.parallel.studies import start, study, content
 path = "{place}/study.zarr"
 filler = open("{place}/filler", "wb")
 try:
@@ -266,7 +269,7 @@ else:
     raise SystemExit("the disk did not fill up")
 print(tb.load_sweep(path).progress.blocks_done)
 filler.truncate(0)
-assert tb.load_sweep(path).resume(workers=0).is_complete
+assert tb.load_sweep(path).resume(workers=0, setup=start).is_complete
 import pickle
 pickle.dump(content(path), open("{tmp_path}/content.pickle", "wb"))
 END
@@ -291,7 +294,10 @@ def in_namespace(script, mount):
 @posix
 @pytest.mark.slow
 def test_a_read_only_file_system_leaves_finished_blocks_safe(tmp_path):
-    """The error names the store and the reason, also for root; with writing allowed, it goes on."""
+    """The error names the store and the reason, also for root; with writing allowed, it goes on.
+
+    Finished, it is read where nothing can be written.
+    """
     place = tmp_path / "small"
     place.mkdir()
     script = f"""
@@ -300,7 +306,7 @@ mount -t tmpfs none {place}
 {sys.executable} - <<'END'
 import subprocess
 import tiburon as tb
-from tests.parallel.studies import study
+from tests.parallel.studies import start, study
 path = "{place}/study.zarr"
 study(path, budget=1e-9)
 done = tb.load_sweep(path).progress.blocks_done
@@ -315,7 +321,11 @@ for refused in (lambda: study(path), lambda: study("{place}/other.zarr")):
         raise SystemExit("a read-only file system was written")
 subprocess.run(["mount", "-o", "remount,rw", "{place}"], check=True)
 assert tb.load_sweep(path).progress.blocks_done == done
-assert tb.load_sweep(path).resume(workers=0).is_complete
+assert tb.load_sweep(path).resume(workers=0, setup=start).is_complete
+subprocess.run(["mount", "-o", "remount,ro", "{place}"], check=True)
+values = tb.load_sweep(path).data.load()
+assert values.identical(study(path).data.load())
+assert values.identical(tb.load_sweep(path).resume(setup=start, workers=0).data.load())
 END
 """
     in_namespace(script, f"mount -t tmpfs none {place}")

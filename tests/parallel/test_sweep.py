@@ -1,13 +1,19 @@
 """Sweeps in this process: bits of `simulate`, growth, reduction, structure, errors, results."""
 
+import inspect
+import json
+import shutil
+import sys
 from dataclasses import replace
 from functools import partial
+from types import FunctionType, SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray
 
 import tiburon as tb
+from tests.fresh_process import run_python
 from tests.parallel.studies import (
     DESIGN,
     DURATION,
@@ -22,6 +28,9 @@ from tests.parallel.studies import (
     whole,
     wrong,
 )
+from tiburon.parallel.sweep_cases import RESERVED_KEYWORDS, RUN_KEYWORDS
+from tiburon.parallel.sweep_header import Reference
+from tiburon.results.store import signed_header
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +151,7 @@ def test_rows_count_if_and_only_if_their_receipt_is_there(tmp_path, kept):
     assert np.isfinite(np.delete(values, missing, axis=0)).all()
     assert (loaded.data.status.values.ravel()[missing] == "unfinished").all()
     times = {file: file.stat().st_mtime_ns for file in path.rglob("receipts/0/*.json")}
-    loaded.resume(workers=0)
+    loaded.resume(workers=0, setup=start)
     assert loaded.data.identical(kept.data)
     assert (
         times.items()
@@ -167,9 +176,9 @@ def test_damaged_chunks_and_receipts_are_found_by_checksum(tmp_path, kept):
     with pytest.raises(tb.RunFileError, match=r"resume\(verify=True\)"):
         loaded.data.joint_velocity.load()
     assert loaded.progress.damaged == 2
-    loaded.resume(workers=0)
+    loaded.resume(workers=0, setup=start)
     assert content(path)["joint_velocity/c/1/0/0"] == bytes(damaged)
-    loaded.resume(workers=0, verify=True)
+    loaded.resume(workers=0, setup=start, verify=True)
     assert content(path) == reference
     assert loaded.data.identical(kept.data)
     assert others == {
@@ -276,22 +285,97 @@ def test_one_case_runs_again_with_the_same_bits(kept):
     assert np.array_equal(run.q, kept.data.joint_position.values.reshape(21, -1, 1)[12])
 
 
-def test_a_loaded_sweep_finds_its_functions(tmp_path, monkeypatch):
-    """Functions are found among loaded modules, by name; changed ones are refused."""
-    import sys
-
+def test_functions_of_a_loaded_sweep_come_from_the_caller_or_the_script(tmp_path, monkeypatch):
+    """A function of an imported module is passed again; one of the script is found unchanged."""
     path = tmp_path / "loaded.zarr"
     study(path, budget=1e-9)
     loaded = tb.load_sweep(path)
     assert loaded.progress.blocks_done == 0
-    module = sys.modules[start.__module__]
-    monkeypatch.setattr(module, "start", wrong)
-    with pytest.raises(tb.RunFileError, match=r"setup \(start\) is not the function"):
-        loaded.resume(workers=0)
-    monkeypatch.delattr(module, "start")
-    with pytest.raises(tb.RunFileError, match=r"setup is code.*resume\(setup=\.\.\.\)"):
-        loaded.resume(workers=0)
+    for mixed in (False, True):
+        with pytest.raises(tb.RunFileError, match=r"setup is code.*resume\(setup=\.\.\.\)"):
+            loaded.resume(workers=0, mixed=mixed)
+    with pytest.raises(tb.RunFileError, match=r"setup \('start'\) is not the function"):
+        loaded.resume(workers=0, setup=wrong)
     assert loaded.resume(workers=0, setup=start).is_complete
+    # a function of the script
+    script = sys.modules["__main__"]
+    own, changed = (FunctionType(f.__code__, f.__globals__, "begin") for f in (start, wrong))
+    for function in (own, changed):
+        function.__module__, function.__qualname__ = "__main__", "begin"
+    path = tmp_path / "script.zarr"
+    study(path, setup=own, budget=1e-9)
+    for other in (changed, start, SimpleNamespace(begin=own)):
+        monkeypatch.setattr(script, "begin", other, raising=False)
+        with pytest.raises(tb.RunFileError, match="the running script defines no such function"):
+            tb.load_sweep(path).resume(workers=0, mixed=True)
+    monkeypatch.setattr(script, "begin", own, raising=False)
+    assert tb.load_sweep(path).resume(workers=0).is_complete
+
+
+def _changed_header(path, change):
+    """Change the header of a sweep on disk, with its checksum."""
+    file = path / "zarr.json"
+    data = json.loads(file.read_text())
+    header = json.loads(data["attributes"]["sweep"])
+    change(header)
+    data["attributes"].update(signed_header("sweep", json.dumps(header)))
+    file.write_text(json.dumps(data))
+
+
+def test_every_keyword_of_simulate_is_permitted_or_reserved():
+    """A new keyword of `simulate` does not pass from a store to it unseen."""
+    names = inspect.signature(inspect.unwrap(tb.simulate)).parameters
+    assert sorted(names) == sorted((*RUN_KEYWORDS, *RESERVED_KEYWORDS))
+
+
+HOSTILE = {
+    "store": lambda h: h["options"]["dict"].update(store="elsewhere"),
+    "progress": lambda h: h["options"]["dict"].update(progress=True),
+    "code for an unknown keyword": lambda h: h["code"].update(store=h["code"]["setup"]),
+    "an empty digest": lambda h: h["code"]["setup"].__setitem__(2, ""),
+    "a digest that is none": lambda h: h["code"]["setup"].__setitem__(2, "z" * 32),
+    "a digest of another type": lambda h: h["code"]["setup"].__setitem__(2, None),
+    "dt twice": lambda h: h["code"].update(dt=h["code"]["setup"]),
+    "a column elsewhere": lambda h: h["columns"][0]["fields"].update(name="../../x"),
+    "a reduced value elsewhere": lambda h: h["reduced"].update({"../x": []}),
+    "an axis elsewhere": lambda h: h["design"]["axes"][0]["values"].update(
+        {"../x": h["design"]["axes"][0]["values"]["payload"]}
+    ),
+    "no duration": lambda h: h.update(duration=float("nan")),
+    "a seed below zero": lambda h: h.update(seed=-1),
+}
+
+
+@pytest.fixture(scope="module")
+def unfinished(tmp_path_factory):
+    """Return the path of a sweep of which nothing is computed."""
+    path = tmp_path_factory.mktemp("sweep") / "unfinished.zarr"
+    study(path, budget=1e-9)
+    return path
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_headers_of_strangers_decide_neither_paths_nor_functions(unfinished, tmp_path, name):
+    """Keywords, names and references that `sweep` never writes are refused on loading."""
+    path = tmp_path / "x.zarr"
+    shutil.copytree(unfinished, path)
+    _changed_header(path, HOSTILE[name])
+    with pytest.raises(tb.RunFileError, match="its header cannot be understood"):
+        tb.load_sweep(path)
+
+
+@pytest.mark.parametrize(
+    "place", [("os", "remove"), ("shutil", "rmtree"), ("tests.parallel.studies", "start")]
+)
+def test_a_file_never_names_the_function_that_runs(unfinished, tmp_path, place):
+    """A reference to a function of a loaded module, with its true digest, is not followed."""
+    path = tmp_path / "x.zarr"
+    shutil.copytree(unfinished, path)
+    function = getattr(sys.modules[place[0]], place[1])
+    _changed_header(path, lambda h: h["code"].update(setup=list(Reference.of(function))))
+    for mixed in (False, True):
+        with pytest.raises(tb.RunFileError, match="setup is code"):
+            tb.load_sweep(path).resume(workers=0, mixed=mixed)
 
 
 def test_other_versions_are_refused(tmp_path, monkeypatch):
@@ -447,3 +531,53 @@ def test_cases_have_whole_numbers(kept):
     """A fraction names no case."""
     with pytest.raises(tb.OptionError, match="case"):
         kept.point(0.5)
+
+
+READING = """
+import os, sys
+import tiburon as tb, xarray
+from tests.parallel.studies import start, study
+
+folder, finished = sys.argv[1], None
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+CHANGES = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.utime", "os.truncate", "os.chmod",
+           "os.link", "os.symlink", "shutil.rmtree"}
+
+
+def guard(event, given):
+    writes = event in CHANGES or (event == "open" and given[2] and given[2] & WRITING)
+    if writes and any(str(x).startswith(folder) for x in given):
+        raise PermissionError(f"{event} {given}")
+    if event.startswith("fcntl."):
+        raise PermissionError(f"locks, {event}")
+
+
+sys.addaudithook(guard)
+try:
+    open(f"{folder}/probe", "w")
+except PermissionError:
+    pass
+else:
+    raise SystemExit("the guard is asleep")
+path = f"{folder}/study.zarr"
+loaded = tb.load_sweep(path)
+assert loaded.is_complete and "6 of 6" in str(loaded.progress)
+values = loaded.data.load()
+assert values.identical(study(path).data.load())
+assert values.identical(loaded.resume(setup=start, workers=0, verify=True).data.load())
+assert len(loaded.simulate(3).time)
+assert len(xarray.open_zarr(path).load().case) == 21
+run = tb.load_run(f"{folder}/run.zarr")
+assert run.outcome.status == "finished" and run.data.load().time.size == len(run.time) == len(run.q)
+print("read")
+"""
+
+
+def test_finished_sweeps_and_runs_are_read_without_writing(tmp_path):
+    """Every change and lock of a file of the store raises: as on a read-only disk, also for root.
+
+    Called again, a sweep and `resume` find that there is nothing to compute.
+    """
+    study(tmp_path / "study.zarr")
+    tb.simulate(ROBOT, 0.1, dt=0.01, store=tmp_path / "run.zarr")
+    assert run_python(READING, tmp_path).split() == ["read"]

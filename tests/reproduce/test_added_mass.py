@@ -26,8 +26,8 @@ def test_errors_fall_from_row_to_row_and_published_values_are_those_of_the_sourc
 def test_the_command_prints_errors_and_its_exit_code_reports_the_verdict(monkeypatch):
     good = next(iter(panel_rows((2, 3))))._replace(ours=(0.45, 0.499))
     for shown, code, last in (
-        ([good], 0, "1 values: 1 agree, 0 differ"),
-        ([good, good._replace(ours=(0.45, 0.48))], 1, "2 values: 1 agree, 1 differ"),
+        ([good], 0, "agree: 1 of 1 derived from print; 0 differ"),
+        ([good, good._replace(ours=(0.45, 0.48))], 1, "agree: 1 of 2 derived from print; 1 differ"),
     ):
         monkeypatch.setattr(solids, "panel_rows", lambda parts, shown=shown: iter(shown))
         result = CliRunner().invoke(application, ["reproduce", "added-mass", "--coarse"])

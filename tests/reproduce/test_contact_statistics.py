@@ -26,7 +26,7 @@ def test_pruned_search_tries_the_published_number_of_patterns(tables):
     """1.5^n of 2^n, 58 of 1024 for ten contacts."""
     rows = {_contacts(cell): cell for cell in tables[0].cells}
     assert tuple(rows) == SIZES
-    assert rows[10].published == "57.7 of 1024"
+    assert rows[10].reference == "57.7 of 1024"
     assert all(cell.good for cell in rows.values())
     # not by wide errors alone: a full search would be far away
     assert all(float(cell.ours.split()[0]) < 0.6 * 2**n for n, cell in rows.items())
@@ -60,7 +60,7 @@ def test_the_command_prints_both_and_fails_where_they_differ(monkeypatch):
     assert found.exit_code == 0
     assert "5.1 of 16" in found.output
     assert "98 to 99 %" in found.output
-    assert "3 values: 3 agree" in found.output
+    assert "of 1 derived from print; 0 differ" in found.output
     bad = CellTable("nobody", "made up", (claim("4 contacts", "5.1 of 16", "16.00", False),))
     monkeypatch.setattr(contact_statistics, "statistics_tables", lambda _: (bad,))
     found = CliRunner().invoke(application, ["reproduce", "contact-statistics"])

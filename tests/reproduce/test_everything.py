@@ -6,10 +6,24 @@ import re
 import pytest
 
 from tiburon.cli.reproduce import _cells_as_json, application
-from tiburon.errors import UnknownNameError
+from tiburon.errors import DomainError, UnknownNameError
 from tiburon.reproduce import everything
 from tiburon.reproduce.cell_page import cell_page
-from tiburon.reproduce.cells import CellTable, claim, lost, measured, number
+from tiburon.reproduce.cells import (
+    BASES,
+    DERIVED,
+    NO_REFERENCE,
+    SURROGATE,
+    CellTable,
+    claim,
+    count_cells,
+    lost,
+    measured,
+    number,
+    operations,
+    print_check,
+)
+from tiburon.reproduce.published import Cost
 from tiburon.reproduce.solids import PARTS
 
 QUICK = ("vehicle-paper", "decoupled")
@@ -29,7 +43,7 @@ def test_every_command_is_part_of_all():
 def test_percentages_of_the_paper_are_those_of_its_table(found):
     """75 and 115 % in the text are 78.8 and 116.9 % by the totals of table II."""
     cells = found[0].tables[0].cells[:2]
-    assert [(c.published, c.corrected, c.good) for c in cells] == [
+    assert [(c.reference, c.corrected, c.good) for c in cells] == [
         ("75", "78.8", True),
         ("115", "116.9", True),
     ]
@@ -59,17 +73,67 @@ def test_summary_counts_tables_cells_corrections_and_losses():
     cells = (
         claim("x", "1", "1", True),
         number("y", 1.0, 2.0, 0.1, corrected=2.0, reason="misprint"),
-        number("z", 1.0, 2.0, 0.1),
+        number("z", 1.0, 2.0, 0.1, DERIVED),
+        operations("f", Cost(3, 4), Cost(3, 3)),
         lost("u", "a figure"),
         lost("v", "another"),
         measured("w", "2", "3"),
     )
     text = cell_page("title", "about", [CellTable("t", "some values", cells)])
     summary = re.findall(r"<div class='card'>(.*?)</div>", text)
-    shown = [re.sub(r"<[^>]+>", " ", card).split() for card in summary]
-    assert [words[0] for words in shown] == ["6", "2", "1", "1", "2", "1"]
-    assert shown[0][:4] == ["6", "cells", "in", "1"]
-    assert "lost" in shown[4]
+    shown = [" ".join(re.sub(r"<[^>]+>", " ", card).split()) for card in summary]
+    assert shown[0] == "7 cells in 1 tables"
+    assert shown[1] == "2 of 2 agree, reference: printed"
+    assert shown[2] == "1 of 1 agree, reference: corrected print"
+    assert shown[3] == "0 of 1 agree, reference: derived from print"
+    assert shown[4] == "1 of these fewer"
+    assert [card[:3] for card in shown[5:]] == ["1 d", "2 l", "1 n"]
+    assert BASES["corrected print"] in text
+    assert BASES["surrogate"] not in text
+
+
+def test_origins_of_references_are_counted_apart():
+    """A reader sees how many values are printed, and how many are not."""
+    cells = (
+        claim("a", "1", "1", True),
+        number("b", 1.0, 1.0, 0.1, DERIVED),
+        number("c", 1.0, 2.0, 0.1, SURROGATE),
+        print_check("d", 2.0, 2.0, 0.1),
+        operations("e", Cost(30, 20), Cost(31, 10)),
+        measured("g", NO_REFERENCE, "3"),
+        claim("h", "breaks", "runs on", True, corrected="runs on", reason="misprint"),
+        print_check("i", 1.0, 2.0, 0.1, corrected=2.0, reason="misprint"),
+    )
+    counts = count_cells([CellTable("t", "some values", cells)])
+    assert counts.summary == (
+        "agree: 2 of 2 printed, 1 of 1 corrected print, 1 of 1 derived from print, "
+        "0 of 1 surrogate, 2 of 2 print itself (1 fewer in sum); 1 differ, 1 not judged"
+    )
+    assert cells[3].verdict == "consistent"
+    assert cells[5].kind == ""
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "verdict"),
+    [
+        ((30, 20), (30, 20), "agrees"),
+        ((30, 20), (29, 20), "fewer"),
+        ((30, 20), (32, 17), "fewer in sum"),
+        ((30, 20), (32, 18), "equal in sum"),
+        ((30, 20), (30, 21), "DIFFERS"),
+    ],
+)
+def test_a_smaller_count_is_fewer_and_does_not_agree(theirs, ours, verdict):
+    assert operations("x", Cost(*theirs), Cost(*ours)).verdict == verdict
+
+
+@pytest.mark.parametrize("reference", ["-", "", " "])
+def test_nothing_is_judged_without_a_reference(reference):
+    """A cell that agrees with nothing would count as agreement."""
+    with pytest.raises(DomainError, match="measured"):
+        claim("x", reference, "2", True)
+    with pytest.raises(DomainError, match="printed"):
+        claim("x", "2", "2", True, "published")
 
 
 def test_added_mass_is_judged_by_the_panels_of_its_command(monkeypatch):

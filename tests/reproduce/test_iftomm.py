@@ -64,8 +64,8 @@ def test_the_command_prints_errors_and_its_exit_code_reports_the_verdict(monkeyp
     good = CellTable("bricard", "Bricard: 10 s", (row,), ("and more",))
     bad = good._replace(cells=(row, _row("angle [rad]", 1.0, 2.0, 1e-6)))
     for shown, code, last in (
-        ([good], 0, "1 values: 1 agree, 0 differ"),
-        ([good, bad], 1, "3 values: 2 agree, 1 differ"),
+        ([good], 0, "agree: 1 of 1 independent; 0 differ"),
+        ([good, bad], 1, "agree: 2 of 3 independent; 1 differ"),
     ):
         asked = []
         monkeypatch.setattr(

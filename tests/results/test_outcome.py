@@ -106,7 +106,9 @@ def test_ctrl_c_keeps_the_computed_rows():
             signal.raise_signal(signal.SIGINT)
         return {"elbow": 0.0}
 
-    run = tb.simulate(double_pendulum(), 5.0, q=[0.3, 0.2], control=control, control_dt=0.01)
+    with pytest.raises(KeyboardInterrupt, match=r"interrupted at 0\.3.*\.run") as stop:
+        tb.simulate(double_pendulum(), 5.0, q=[0.3, 0.2], control=control, control_dt=0.01)
+    run = stop.value.run
     assert run.status == "interrupted"
     assert 0.3 <= run.outcome.time <= 0.32
     assert run.time[-1] == run.outcome.time
@@ -127,7 +129,9 @@ def test_ctrl_c_reaches_native_loops(method):
             senders[0].start()
 
     # a run that ignores the signal finishes
-    run = tb.simulate(pendulum(), 1e6, method=method, q=[0.5], record_dt=10.0, progress=interrupt)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        tb.simulate(pendulum(), 1e6, method=method, q=[0.5], record_dt=10.0, progress=interrupt)
+    run = stop.value.run
     assert run.status == "interrupted"
     assert run.outcome.time > 0.0
     more = run.resume(0.2)
@@ -151,3 +155,92 @@ def test_progress_is_reported_and_changes_no_bit():
     np.testing.assert_array_equal(shown.q, quiet.q)
     assert told[-1] == (3.0, 3.0)
     assert told == sorted(told)
+
+
+def test_ctrl_c_while_rows_are_written_is_raised_when_they_are_safe(tmp_path, monkeypatch):
+    """Signals that come at the end neither cut the store short nor get lost."""
+    from tiburon.results.store import RunStore
+
+    finish = RunStore.finish
+
+    def interrupted(store, *given):
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+        finish(store, *given)
+
+    monkeypatch.setattr(RunStore, "finish", interrupted)
+    path = tmp_path / "run.zarr"
+    with pytest.raises(KeyboardInterrupt) as stop:
+        tb.simulate(pendulum(), 0.1, q=[0.5], store=path)
+    assert stop.value.run.status == "finished"
+    assert tb.load_run(path).status == "finished"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_ends_a_loop_of_runs_and_a_resumed_run():
+    """Every kind of run raises, also one that is resumed, and the rows go on from there."""
+    runs = []
+
+    def control(state):
+        if len(runs) == 1 and state.time > 0.1:
+            signal.raise_signal(signal.SIGINT)
+        return {"elbow": 0.0}
+
+    def study():
+        for _ in range(3):
+            runs.append(tb.simulate(double_pendulum(), 0.2, q=[0.3, 0.2], control=control))
+
+    with pytest.raises(KeyboardInterrupt) as first:
+        study()
+    assert len(runs) == 1
+    with pytest.raises(KeyboardInterrupt) as second:
+        first.value.run.resume()
+    part = second.value.run
+    assert part.status == "interrupted"
+    runs.append(part)
+    whole = part.resume()
+    np.testing.assert_array_equal(whole.q, runs[0].q)
+    assert whole.status == "finished"
+
+
+def test_ctrl_c_ends_a_run_in_parts():
+    """The other threads end at once, and the run has its count of messages."""
+    model = tb.load("panda")
+    parts = tb.partition(model, cuts=[model.moving_joint_names[3]])
+
+    def interrupt(done, duration):
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt) as stop:
+        tb.simulate(model, 1e3, partition=parts, exchange=tb.ThreadExchange(2), progress=interrupt)
+    assert stop.value.run.status == "interrupted"
+    assert stop.value.run.messages is not None
+
+
+def test_interruptions_are_pickled_with_their_run():
+    """Errors travel between processes."""
+    import pickle
+
+    from tiburon.errors import RunInterruptedError
+
+    error = pickle.loads(pickle.dumps(RunInterruptedError("at 1 s", [1.0])))
+    assert (str(error), error.run) == ("at 1 s", [1.0])
+
+
+def test_the_outcome_of_a_batch_tells_the_notes_of_its_cases():
+    """Those of cases that finished, and beside the first that did not."""
+    run = tb.simulate(double_pendulum(), 0.02, v=[[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+    assert str(run.outcome) == "finished at 0.02 s"
+    run.outcomes.add(1, "; contact 'foot' penetrated by 1 mm")
+    run.outcomes.add(2, "; contact 'hand' penetrated by 2 mm")
+    told = "2 of 3 cases carry a note, case 1: contact 'foot' penetrated by 1 mm"
+    assert str(run.outcome) == f"finished at 0.02 s; {told}"
+    assert run.part(case=2).outcome.message == run.outcomes[2].message
+    fast = [[0.0, 0.0], [0.0, 30.0]]
+    run = tb.simulate(double_pendulum(), 0.05, v=fast, control=explosive)
+    ended = str(run.outcome)
+    assert list(run.status) == ["finished", "diverged"]
+    run.outcomes.add(0, "; contact 'foot' penetrated by 1 mm")
+    assert str(run.outcome).startswith(
+        f"{ended}; 1 of 2 cases carry a note, case 0: contact 'foot'"
+    )

@@ -15,6 +15,7 @@ import xarray
 import tiburon as tb
 from tests.results import trajectory_samples as samples
 from tests.robots import cart_pendulum, double_pendulum
+from tiburon.results import checkpoint as checkpoint_module
 from tiburon.results import store as store_module
 from tiburon.results.outcome import EventRecord
 from tiburon.results.store import PROGRESS, VERSION
@@ -51,7 +52,7 @@ def test_saved_runs_round_trip(tmp_path, small_chunks, name):
     world = tb.World(fluid=tb.Water(current=tb.LinearShear((0.3, 0.1, 0.0), 20.0)))
     setup = {"method": "rk4", "dt": 0.1 + 0.2, "record": ("momentum",), "table": np.eye(2) / 3.0}
     time, columns = samples.rows(model, 21, (2,))
-    table = np.array([model.parameters(), 2.0 * model.parameters()])
+    table = np.outer([1.0, 2.0], model.plan.parameters)
     header = samples.header(model, (2,), setup, world=world, case_parameters={"inertia": table})
     recorder = Recorder(header, rows=21)
     recorder.append(time, columns, samples.checkpoint)
@@ -295,6 +296,74 @@ def test_flipped_bits_are_detected(stored):
             _ = run.v
     # the rest can still be read
     assert run.q.shape == (51, 2)
+
+
+SWAPS = {
+    "another run": ("other/joint_position/c/0/0", "joint_position/c/0/0"),
+    "another array": ("run.zarr/joint_velocity/c/0/0", "joint_position/c/0/0"),
+    "another place": ("run.zarr/joint_position/c/1/0", "joint_position/c/0/0"),
+    "another run, with its checksums": ("other/joint_position", "joint_position"),
+}
+
+
+@pytest.mark.parametrize("name", SWAPS)
+def test_chunks_are_bound_to_run_array_and_place(tmp_path, stored, name):
+    """A whole chunk of elsewhere is refused, though its own checksum is right."""
+    samples.recorded(double_pendulum(), store=tmp_path / "other", seed=4)
+    source, target = SWAPS[name]
+    if (tmp_path / source).is_dir():
+        shutil.rmtree(stored / target)
+        shutil.copytree(tmp_path / source, stored / target)
+    else:
+        shutil.copy(tmp_path / source, stored / target)
+    with pytest.raises(tb.RunFileError, match=r"joint_position/c/./0 is damaged, or a chunk of an"):
+        tb.load_run(stored).q.sum()
+
+
+def test_checkpoints_are_bound_to_their_run(tmp_path, stored):
+    """A run never continues from the state of another one."""
+    samples.recorded(double_pendulum(), store=tmp_path / "other", seed=4)
+    shutil.copy(tmp_path / "other" / PROGRESS, stored / PROGRESS)
+    with pytest.raises(tb.RunFileError, match=r"checkpoint is damaged.*of another run"):
+        tb.load_run(stored)
+
+
+def test_runs_of_the_first_version_are_read(tmp_path, stored):
+    """They have no identity, and their chunks no checksums beside them."""
+    right = np.array(tb.load_run(stored).q)
+    _edit(stored, version=1)
+    _edit(stored, identity="")
+    with pytest.raises(tb.RunFileError, match="checkpoint is damaged"):
+        tb.load_run(stored)
+    data = dict(np.load(stored / PROGRESS))
+    notes = json.loads(str(data[checkpoint_module.NOTES]))
+    del notes["run"]
+    np.savez(stored / PROGRESS, **data | {checkpoint_module.NOTES: np.array(json.dumps(notes))})
+    for file in stored.rglob(store_module.CHECKSUMS):
+        file.unlink()
+    assert np.array_equal(tb.load_run(stored).q, right)
+    _edit(stored, version=2)
+    with pytest.raises(tb.RunFileError, match="identity must be a text"):
+        tb.load_run(stored)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_a_chunk_that_is_replaced_counts_before_and_after(tmp_path, small_chunks, batch):
+    """A process that is killed between checksum and chunk leaves a readable store."""
+    robot, path = double_pendulum(), tmp_path / "run.zarr"
+    start = np.full((*batch, 2), 0.4)
+    tb.simulate(robot, 0.1, q=start, store=path, dt=0.01)
+    right = np.array(tb.load_run(path).q)
+    # rows 9 to 11 of 16
+    chunk = path / "joint_position" / "c" / "1" / "/".join("0" for _ in start.shape)
+    before = chunk.read_bytes()
+    tb.load_run(path).resume(0.03)
+    assert chunk.read_bytes() != before
+    longer = np.array(tb.load_run(path).q)
+    assert len(longer) > len(right)
+    # the earlier chunk is back: the next checksum was written, the chunk was not
+    chunk.write_bytes(before)
+    assert np.array_equal(tb.load_run(path).q[: len(right)], right)
 
 
 def test_missing_files_are_detected(stored):

@@ -17,6 +17,7 @@ from tests.results import trajectory_samples as samples
 from tests.robots import double_pendulum
 from tests.simulation.slow_run import wind
 from tests.simulation.test_trajectory_resume import start_child
+from tiburon import written_file
 from tiburon.results import store
 from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.store import LOCK, StoreLock, writer_of
@@ -67,6 +68,17 @@ def test_run_continued_in_another_process_must_be_reloaded(tmp_path):
         second.resume(0.01)
     assert np.array_equal(tb.load_run(path).q, longer.q)
     assert len(tb.load_run(path).resume(0.01)) == 41
+
+
+def test_resuming_removes_files_that_a_killed_process_was_writing(tmp_path):
+    """Zarr writes a file under another name, which stays if the process is killed."""
+    path = tmp_path / "run.zarr"
+    tb.simulate(double_pendulum(), 0.01, store=path, **KEYWORDS)
+    left = path / "joint_position" / "c" / "0" / f"0.{32 * 'a'}.partial"
+    left.write_bytes(b"half a chunk")
+    tb.load_run(path).resume(0.01)
+    assert not left.exists()
+    assert len(tb.load_run(path)) == 21
 
 
 def test_each_case_of_a_killed_batch_has_the_outcome_killed(tmp_path, monkeypatch):
@@ -282,7 +294,7 @@ def test_copies_of_a_run_do_not_hold_its_lock(tmp_path):
 
 
 def test_an_earlier_run_stays_if_the_new_one_cannot_take_its_place(tmp_path, monkeypatch):
-    """Directories are swapped in two strokes; if the second fails, the first is taken back."""
+    """Where directories are swapped in two strokes and the second fails, the first is undone."""
     path = tmp_path / "run.zarr"
     samples.recorded(double_pendulum(), count=5)[0].save(path)
     replace = os.replace
@@ -293,7 +305,8 @@ def test_an_earlier_run_stays_if_the_new_one_cannot_take_its_place(tmp_path, mon
         replace(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.os, "replace", stubborn)
+        patch.setattr(written_file, "exchange_paths", lambda first, second: False)
+        patch.setattr(written_file.os, "replace", stubborn)
         with pytest.raises(tb.RunFileError, match="Input/output error"):
             samples.recorded(double_pendulum(), count=9)[0].save(path, overwrite=True)
     assert len(tb.load_run(path)) == 5

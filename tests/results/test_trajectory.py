@@ -210,7 +210,7 @@ def test_rows_of_ended_cases_are_nan():
 def test_energies_use_the_parameters_of_each_case():
     """Cases of other masses have the energies of robots of these masses."""
     light, heavy = double_pendulum(), double_pendulum(masses=(2.0, 0.3))
-    table = np.array([light.parameters(), heavy.parameters()])
+    table = np.array([light.plan.parameters, heavy.plan.parameters])
     run, _, columns = samples.recorded(light, batch=(2,), case_parameters={"inertia": table})
     energy = run.get("total_energy").values
     for case, model in enumerate((light, heavy)):

@@ -42,9 +42,11 @@ def outcomes(model, count=1, bad=()):
     ]
 
 
-def recorded(model, count=51, batch=(), *, store=None, known=True, portion=13, bad=(), **more):
+def recorded(
+    model, count=51, batch=(), *, store=None, known=True, portion=13, bad=(), seed=0, **more
+):
     """Return a run, and the times and columns that it was made of."""
-    time, columns = rows(model, count, batch)
+    time, columns = rows(model, count, batch, seed)
     recorder = Recorder(header(model, batch, **more), rows=count if known else None, store=store)
     for start in range(0, count, portion):
         part = slice(start, start + portion)

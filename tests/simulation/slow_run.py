@@ -39,15 +39,18 @@ def main(path, kind):
             sys.stdin.read()
             sys.stdin.close()
 
-    run = tb.simulate(
-        double_pendulum(),
-        DURATION,
-        v=START,
-        control=control if kind == "control" else None,
-        forces=[wind()] if kind == "forces" else (),
-        dt=1e-3,
-        record_every=1,
-        store=path,
-        progress=halt,
-    )
+    try:
+        run = tb.simulate(
+            double_pendulum(),
+            DURATION,
+            v=START,
+            control=control if kind == "control" else None,
+            forces=[wind()] if kind == "forces" else (),
+            dt=1e-3,
+            record_every=1,
+            store=path,
+            progress=halt,
+        )
+    except KeyboardInterrupt as stop:
+        run = stop.run
     sys.stdout.write(run.status)

@@ -404,3 +404,59 @@ def test_a_mechanism_of_many_loops_stands_on_rigid_ground():
     assert summary.depth.max() < 1e-10
     assert np.array_equal(two.q[:, 1], one.q)
     assert np.array_equal(two.v[:, 0], one.v)
+
+
+def two_links(**options):
+    """Return two links of one tree with balls at their ends, the second on a bent first one."""
+    ball = (tb.Shape(tb.SphereShape(0.1)),)
+    own = tb.Inertia(1.0, (0.05, 0.0, 0.0), (0.02, 0, 0, 0.03, 0, 0.03))
+    post = tb.Body("post", joint=tb.Revolute("turn", (0.0, 1.0, 0.0)), inertia=own, shapes=ball)
+    slide = tb.Prismatic("slide", (0.0, 0.0, 1.0), pose=tb.Pose(translation=(0.03, 0.0, 0.5)))
+    mass = tb.Body("mass", "post", joint=slide, inertia=own, shapes=ball)
+    return tb.Model("links", [post, mass], **options)
+
+
+def fall_on_post(model, **options):
+    return tb.simulate(model, 0.4, q=[0.1, 0.0], v=[0.2, -0.5], dt=2e-3, progress=False, **options)
+
+
+@pytest.mark.parametrize("contact", [None, "rigid", "compliant", "exact"])
+def test_pairs_of_the_model_alone_give_contact(contact):
+    """A link that falls on another one of its tree stays outside it, in a world without ground."""
+    stiff = tb.ContactMaterial(normal_stiffness=1e5, normal_damping=200.0)
+    paired = two_links(contact_pairs=[tb.ContactPair("mass", "post", material=stiff)])
+    found = fall_on_post(paired, **({} if contact is None else {"contact": contact}))
+    gap = tb.contacts(paired, found.q).gap
+    # compliant contact of 1e5 N/m gives way by m g / k and m v / sqrt(k m): below 2 cm at 3 m/s
+    assert gap.min() > (-0.02 if contact == "compliant" else -1e-5)
+    assert gap.min() < 1e-3
+    assert found.header.column("z") is not None
+    # the caller decides: without contact, or with other pairs, the mass falls through
+    assert tb.contacts(paired, fall_on_post(paired, contact=False).q).gap.min() < -0.1
+
+
+def test_pairs_that_do_not_touch_give_no_contact():
+    """Excluded pairs and pairs with a ground that is not there leave runs as they are."""
+    for pair in (tb.ContactPair("mass", "post", touches=False), tb.ContactPair("mass", "world")):
+        found = fall_on_post(two_links(contact_pairs=[pair]))
+        assert np.array_equal(found.q, fall_on_post(two_links()).q)
+
+
+def test_pairs_of_the_model_act_in_steppers_and_linearizations():
+    """Every way to run a robot has the contacts that its model names."""
+    paired = two_links(contact_pairs=[tb.ContactPair("mass", "post")])
+    whole = fall_on_post(paired, record_every=1)
+    steps = tb.stepper(paired, 2e-3)
+    state = steps.start(q=[[0.1, 0.0]], v=[[0.2, -0.5]])
+    for _ in range(200):
+        state = steps.step(state).state
+    np.testing.assert_array_equal(state.q[0], whole.q[-1])
+    # the first step in contact: linearized with the impulse that stops the mass
+    k = int(np.argmax(tb.contacts(paired, whole.q).gap < 1e-6))
+    given = whole.q[k], whole.v[k], np.zeros(2)
+    found = tb.linearize(paired, *given, dt=2e-3)
+    assert found.modes.any()
+    with pytest.raises(tb.ModelError, match="rigid contact acts in steps"):
+        tb.linearize(paired, *given)
+    free = tb.linearize(paired, *given, dt=2e-3, contact=False)
+    assert not np.allclose(found[0], free[0])

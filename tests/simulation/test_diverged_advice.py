@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tiburon.actuation.prescribed import PrescribedMotion
+from tiburon.loops.stabilization import checked_loop_method
+from tiburon.simulation.diagnosis import UNDETERMINED
+from tiburon.simulation.fixed_run import _advice
 
 
 def test_diverged_stiff_robot_advises_an_implicit_method():
@@ -80,3 +84,30 @@ def test_feedback_that_diverges_because_commands_are_held_names_the_sampling_per
     assert helped.outcome.status == "finished"
     assert abs(helped.q[-1, 0] - 0.5) < 1e-9
     assert "control_dt" not in tb.simulate(tb.load("flyball_governor"), 0.02).outcome.message
+
+
+@pytest.mark.parametrize("method", [tb.Embedding("gauss"), tb.DeNOC("minimal")])
+def test_methods_that_lost_their_velocities_do_not_advise_themselves(method):
+    """Only another method can help in a singular configuration."""
+    model = tb.load("planar_3rrr")
+    system = tb.System(model, loop_method=checked_loop_method(method))
+    q = np.array(model.poses["home"])
+    found = _advice(system, "rk4", f"independent velocities, {UNDETERMINED}", 1, 1e-3, q, 0.0)
+    assert found.endswith("in a singular configuration: leave loop_method out")
+
+
+def test_prescribed_joints_of_loops_are_not_advised_an_implicit_method():
+    """It is refused with them; without loops it is not."""
+    loops = tb.load("four_bar")
+    for model, is_advised in ((loops, False), (loops.without_loops(), True)):
+        path = tb.Harmonic(0.3, frequency=0.5)
+        system = tb.System(model, None, [PrescribedMotion("drive", "input", (path,))])
+        q = np.array(loops.poses["home"])
+        found = _advice(system, "rk4", "velocity 'input' of body 'crank'", 1, 1e-3, q, 0.0)
+        assert ("rosenbrock" in found) == is_advised
+        how = {"prescribed": {"input": path}, "method": "rosenbrock"}
+        if is_advised:
+            tb.simulate(model, 0.002, **how)
+        else:
+            with pytest.raises(tb.TiburonError, match="prescribed joints and loops"):
+                tb.simulate(model, 0.002, **how)

@@ -240,7 +240,9 @@ def test_ctrl_c_keeps_the_computed_rows(monkeypatch, shape):
         if done > 0.05:
             os.kill(os.getpid(), signal.SIGINT)
 
-    run = tb.simulate(model, 0.2, progress=stop, **keywords)
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        tb.simulate(model, 0.2, progress=stop, **keywords)
+    run = interrupted.value.run
     assert np.all(np.asarray(run.status) == "interrupted")
     assert 50 < len(run) < 80
     assert np.array_equal(run.q, whole.q[: len(run)])

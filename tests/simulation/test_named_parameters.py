@@ -305,7 +305,11 @@ def test_the_table_lists_names_values_units_and_shapes():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"parameters": {"tool.mass": [1, -1]}}, tb.ModelError, "case 1: body 'tool': mass must"),
+        (
+            {"parameters": {"tool.mass": [1, -1]}},
+            tb.ModelError,
+            "case 1: body 'tool', inertia: mass must",
+        ),
         (
             {"parameters": {"elbow.damping": [0.1, -0.1]}},
             tb.ModelError,

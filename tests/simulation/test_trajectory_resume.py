@@ -95,7 +95,7 @@ def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, 
 
 
 def test_interrupted_runs_keep_the_computed_rows(tmp_path):
-    """Ctrl-C ends a run with an outcome, not an exception; its store is whole and continues."""
+    """Ctrl-C raises an exception with the run; its store is whole and continues."""
     path = tmp_path / "run.zarr"
     with start_child(path, "control") as child:
         child.send_signal(signal.SIGINT)

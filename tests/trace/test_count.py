@@ -1,13 +1,16 @@
 """Operation counts of functions that can be counted by hand."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.trace.test_derivative import Bare
 from tiburon.errors import TraceError, UnknownNameError
+from tiburon.reproduce import chains
 from tiburon.trace import OperationCount, Value, count, jacobian, trace
+from tiburon.trace.count import _known_beforehand
 from tiburon.trace.lower import lower
 
 
@@ -180,3 +183,22 @@ def test_constants_must_be_inputs():
     program = trace(lambda mass: mass * 2.0, {"mass": ()})
     with pytest.raises(UnknownNameError, match="did you mean 'mass'"):
         count(program, constants=("mas",))
+
+
+def test_instructions_repeat_products_that_several_sums_use(monkeypatch):
+    """As the page of operation counts says, for inverse dynamics of six joints."""
+    taken = []
+    monkeypatch.setattr(chains, "count", lambda *given: taken.append(given) or count(*given))
+    counted = chains.inverse_dynamics.__wrapped__(6)
+    ((program, constants),) = taken
+    graph = program.graph
+    places = {k for k, item in enumerate(program.inputs) if item.name in constants}
+    known = _known_beforehand(graph, graph.live(program.roots), places)
+    ops = [one.op for one in lower(graph, program.roots) if one.target not in known]
+    fused = sum(op.startswith("fused") for op in ops)
+    found = (fused + ops.count("mul"), fused + ops.count("add") + ops.count("sub"))
+    page = (Path(__file__).parents[2] / "docs" / "coverage.md").read_text()
+    distinct = f"{counted.multiplications} + {counted.additions} distinct operations"
+    assert distinct in page
+    assert f"{found[0]} + {found[1]} in its instructions" in page
+    assert found[1] == counted.additions

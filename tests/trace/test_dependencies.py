@@ -3,6 +3,7 @@
 import math
 import random
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -101,3 +102,27 @@ def _importing(now: Any) -> Any:
 def test_untraceable_functions_have_no_snapshot(function: Any) -> None:
     """Hidden state, files and dynamic lookup: such code is traced again at every use."""
     assert snapshot(function) is None
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    weight: float
+    rows: tuple[float, ...] = (1.0, 2.0)
+
+    def total(self) -> float:
+        return GAIN * self.weight * self.rows[0]
+
+
+def test_dataclasses_have_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of fields, methods and what they read count; how instances are made does not."""
+    one = _Weighed(3.0)
+    before = snapshot(one)
+    assert before is not None
+    assert snapshot(one) == before
+    assert snapshot(_Weighed(4.0)) != before
+    assert snapshot(_Weighed(3.0, (1.0, 3.0))) != before
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "GAIN", 4.0)
+        assert snapshot(one) != before
+    monkeypatch.setattr(_Weighed, "total", lambda self: 1.0)
+    assert snapshot(one) != before

@@ -1,10 +1,14 @@
 """NumPy on traced values: every supported function means what it means on floats."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import tiburon.trace
+from tiburon.trace import array, interpret, trace
 from tiburon.trace import array as traced_array
-from tiburon.trace import interpret, trace
 
 A = np.array([0.3, -0.7, 0.45])
 B = np.array([-0.2, 0.6, 0.9])
@@ -229,3 +233,29 @@ def test_every_supported_function_is_compared():
         | set(traced_array._REDUCTIONS)
     )
     assert supported == set(ELEMENTWISE) | set(FUNCTIONS)
+
+
+def listed(page, heading):
+    """Return the names in code of one section of a page."""
+    section = page.split(f"### {heading}\n")[1].split("\n### ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    return set(re.findall(r"`([\w.]+)", "\n".join(rows)))
+
+
+def test_the_page_that_errors_refer_to_lists_all_functions():
+    """Those of traced arrays and the primitives of linear algebra, and no other."""
+    page = (Path(__file__).parents[2] / "docs" / "engine.md").read_text()
+    names = listed(page, "Functions of traced values")
+    ufuncs = {ufunc.__name__ for ufunc in array._ELEMENTWISE} | {"matmul"}
+    # remainder, true_divide and absolute have other names, too
+    ufuncs = {{"divide": "true_divide"}.get(name, name) for name in ufuncs}
+    functions = {*array._FUNCTIONS, *array._STRUCTURAL, *array._REDUCTIONS}
+    others = {f.__name__ for f in functions} - {"norm", "amax", "amin"} | {"linalg.norm"}
+    others |= {f.__name__.removeprefix("a") for f in functions if f.__name__ in ("amax", "amin")}
+    primitives = {
+        *("solve_spd", "factor_spd", "solve_tree", "factor_tree", "solve_tree_columns"),
+        *("invert_tree", "solve_least_squares", "factor_orthogonal", "solve_qp", "norm"),
+    }
+    assert all(hasattr(tiburon.trace, name) for name in primitives)
+    words = {"reduce", "accumulate", "abs", "like", "parents", "solve"}
+    assert names - words == ufuncs | others | primitives

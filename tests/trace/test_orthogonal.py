@@ -101,6 +101,19 @@ def test_hilbert_matrix_is_solved_to_its_condition():
     assert_close(found.x, x, SOLVE * np.linalg.cond(H))
 
 
+@pytest.mark.parametrize(("rows", "columns"), SHAPES)
+def test_rounding_below_the_floor_is_zero(rows, columns):
+    """Differences that vanish leave noise, which has no scale of its own."""
+    noise = 1e-16 * RANDOM.normal(size=(rows, columns))
+    assert factor_orthogonal(noise).rank > 0
+    held = factor_orthogonal(noise, floor=1e-13)
+    assert held.rank == 0
+    np.testing.assert_array_equal(held.solve(np.ones(rows)), np.zeros(columns))
+    # what is longer stays, and what is shorter beside it goes
+    one = noise + np.outer(RANDOM.normal(size=rows), RANDOM.normal(size=columns)) * 1e-6
+    assert factor_orthogonal(one, floor=1e-13).rank == 1
+
+
 def test_nan_propagates_to_the_solution():
     """A NaN must not pass for a dependent column."""
     for place in range(4):

@@ -83,22 +83,26 @@ def test_a_box_between_two_arms_is_pressed_with_half_its_weight_over_friction():
 
 
 def test_a_box_carried_by_two_arms_is_shared_by_the_least_wrenches():
-    """Rigid grasps at +-a, weight at d: f = W / 2 +- d W / (4 a), m = d W / 4 each (6.20)."""
+    """Rigid grasps at +-a, weight at d: f = W / 2 +- a k, m = l^2 k each (6.20).
+
+    With k = d W / (2 a^2 + 2 l^2), and l^2 = a^2 + d^2 from the center of mass to the grasps.
+    """
     a, d, mass = 0.4, 0.1, 5.0
     box = free_body(tb.Inertia.box(mass, (1.0, 0.3, 0.2), (d, 0.0, 0.0)), "box")
     grasps = [
         tb.ContactSite(
-            f"arm_{k}", "box", 50.0, point=(x, 0, 0), half_size=(50.0, 50.0), torsion=50.0
+            f"arm_{k}", "box", 10.0, point=(x, 0, 0), half_size=(50.0, 50.0), torsion=50.0
         )
         for k, x in enumerate((a, -a))
     ]
     share = tb.LoadSharing.of(box, sites=grasps, driven=[]).share(box.neutral())
-    W = mass * G
+    W, square = mass * G, a**2 + d**2
+    k = d * W / (2 * a**2 + 2 * square)
     force = share.forces[:, 2]
-    np.testing.assert_allclose(force, [W / 2 + d * W / (4 * a), W / 2 - d * W / (4 * a)], rtol=1e-9)
+    np.testing.assert_allclose(force, [W / 2 + a * k, W / 2 - a * k], rtol=1e-9)
     # moments of the arms about y of the box lift its heavy end: the rest of d W
     moments = share.x.reshape(2, 6)[:, 3:]
-    np.testing.assert_allclose(np.abs(moments[:, 1]), d * W / 4, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(moments[:, 1]), square * k, rtol=1e-9)
     np.testing.assert_allclose(moments[:, [0, 2]], 0.0, atol=1e-9)
     balance = a * (force[0] - force[1]) + np.abs(moments[:, 1]).sum()
     assert balance == pytest.approx(d * W, rel=1e-9)

@@ -14,7 +14,12 @@ from tiburon.load_sharing.kkt import optimality
 from tiburon.load_sharing.linear_program import LargestResidual, LinearData
 from tiburon.load_sharing.smoothing import ForcePrograms, StepBound, blended, smoothed_forces
 from tiburon.reproduce.dual_active_set import dual_active_set
-from tiburon.reproduce.nahon_problems import feet_of_walker, kerr_roth, legged_walker
+from tiburon.reproduce.nahon_problems import (
+    feet_of_walker,
+    kerr_roth,
+    walker_plan,
+    walker_pose,
+)
 from tiburon.spatial import linear_invariant_rates, linear_invariants
 from tiburon.trace import solve_qp
 
@@ -258,14 +263,13 @@ def test_B15_tolerances_follow_the_scale_of_the_data():
 
 def test_B16_several_step_limits_are_active_at_once():
     """One at a time, as printed, does not hold: a landing foot has its limit, and others too."""
-    found = []
-    for k in range(60):
-        limits = legged_walker(0.45 + 0.003 * k, weight=1000.0)
-        A1 = limits.A1.copy()
-        A1[:, :3] *= k >= 50
-        found.append((A1, *limits[1:]))
-    rows = [np.array(part) for part in zip(*found, strict=True)]
-    programs = ForcePrograms(np.tile(np.eye(12), (60, 1, 1)), np.zeros((60, 12)), *rows)
+    q = np.array([walker_pose(0.45 + 0.003 * k) for k in range(60)])
+    touching = np.ones((60, 4))
+    touching[:50, 0] = 0.0
+    rows = walker_plan().problem(q, touching=touching)
+    programs = ForcePrograms(
+        np.tile(np.eye(12), (60, 1, 1)), np.zeros((60, 12)), rows.A1, rows.b1, rows.A2, rows.b2
+    )
     run = smoothed_forces(programs, StepBound(20.0), dt=0.01, changes=(50,))
     at_limit = np.abs(np.abs(np.diff(run.x, axis=0)) - 20.0) < 1e-6
     assert at_limit[49:].sum(axis=1).max() > 1
@@ -317,11 +321,10 @@ def test_B19_touching_limits_need_no_positive_multiplier():
 
 def test_B20_no_interaction_means_differences_across_the_line_of_contacts():
     """(f_i - f_j) . (c_i - c_j) = 0; the forces themselves do have components along it."""
-    limits = legged_walker(0.55)
-    force = np.asarray(solve_qp(np.eye(12), np.zeros(12), *limits).x).reshape(4, 3)
+    force = walker_plan().share(walker_pose(0.55)).x.reshape(4, 3) / 1000.0
     feet = feet_of_walker(0.55)
     line = feet[0] - feet[2]
-    assert abs((force[0] - force[2]) @ line) < 1e-15
+    assert abs((force[0] - force[2]) @ line) < 1e-12
     assert abs(force[0] @ line) > 1e-3
 
 
@@ -351,7 +354,9 @@ def test_B21_weights_depend_on_the_unit_of_length():
     # ours is the invariant one: it knows its lever
     arms_model = tb.load("two_pumas")
     q = np.array(arms_model.poses["home"])
-    plan = tb.LoadSharing.of(arms_model, torque_limits=False, objective=tb.InternalForce(0.45))
+    plan = tb.LoadSharing.of(
+        arms_model, torque_limits=False, objective=tb.InternalForce(length=0.45)
+    )
     diagonal = np.diag(plan.problem(q).W)
     kinds = [kind for group in plan.layout.groups for kind in group.kinds]
     for kind, value in zip(kinds, diagonal, strict=True):

@@ -205,20 +205,19 @@ def reach(target: tb.Pose) -> np.ndarray:
 
 def two_pumas() -> Sheet:
     """Return two arms that hold a bar."""
-    tilt = tb.Pose.from_axis_angle((0.0, 1.0, 0.0), -math.pi / 4.0, (0.0, 0.0, -0.1))
+    tilt = tb.Pose.from_axis_angle((0.0, 1.0, 0.0), -math.pi / 4.0, (0.0, 0.0, -0.05))
     bar = tb.Body(
         "bar",
         joint=tb.Free("bar", pose=tilt),
         inertia=tb.Inertia.box(13.5, (1.0, 0.10, 0.05)),
         shapes=(tb.Shape(tb.BoxShape((1.0, 0.10, 0.05)), color=GREY),),
     )
-    # hands point along the depth of the bar, so that its turn is a roll of the last joint
-    into = tb.Pose(((1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, -1.0, 0.0)))
-    grips = {f"{side}_": at(sign * 0.45, -0.05) @ into for side, sign in SIDES}
-    side = 0.45 / math.sqrt(2.0)
-    bases = {
-        f"{name}_": turned_z(math.pi / 2.0, sign * side + 0.1501, -0.65) for name, sign in SIDES
-    }
+    # arms in the plane in which the bar turns, hands from above at 45 degrees toward its center
+    across = tb.Pose.from_axis_angle((0.0, 1.0, 0.0), 0.75 * math.pi, (-0.475, 0.0, 0.0))
+    bases, grips = {}, {}
+    for name, angle in (("left", 0.0), ("right", math.pi)):
+        bases[f"{name}_"] = turned_z(angle) @ at(-0.92, -0.1501)
+        grips[f"{name}_"] = turned_z(angle) @ across
     model = holding(
         "two_pumas",
         bar,
@@ -230,8 +229,11 @@ def two_pumas() -> Sheet:
 Nahon 1991, section 6.2 (two PUMA 560, power against internal force): bar of aluminium 1 m x 0.05
 m high x 0.10 m deep, 13.5 kg (1.128 kg m^2 about the depth axis follows), at first 45 degrees
 from horizontal, then turned by 90 degrees in 2 s. The source has no gravity. Where the arms
-stand and grip is lost with its figure; estimated: both stand 0.65 m before the plane in which
-the bar turns and grip it rigidly 0.05 m from its ends, hands along its depth.
+stand and grip is lost with its figure. Its text (7.2.2) says that the motion is in a plane and
+two wrist motors of each arm are idle: the arms stand left and right of the bar, upper arms,
+forearms and hands in the plane in which it turns. Estimated, so that energies and torques of the
+text come out and joints stay in their ranges: shoulders 0.92 m from the center of the bar and
+0.05 m above it, grips 0.475 m from it, hands at 45 degrees to the bar.
 
 {PUMA_SOURCES}"""
     notes = {
@@ -240,9 +242,6 @@ the bar turns and grip it rigidly 0.05 m from its ends, hands along its depth.
         "left_grip": "Where the bar is gripped: estimated.",
     }
     return Sheet(model, sources, notes)
-
-
-SIDES = (("left", -1.0), ("right", 1.0))
 
 
 def four_pumas() -> Sheet:

@@ -2,17 +2,22 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from tiburon.actuation.element import Element
-from tiburon.contact.candidates import Candidate, candidates_of, restored, tables_of
+from tiburon.contact.candidates import (
+    Candidate,
+    Candidates,
+    candidates_of,
+    kept,
+    restored,
+    tables_of,
+)
 from tiburon.model import Ground, Model, World
 from tiburon.record import record
 from tiburon.spatial import Scalar, Scalars
-from tiburon.trace.declared import structure_text
 from tiburon.trace.primitives.table_rows import Table
 
 POINT_STATES = ("force_x", "force_y", "force_z", "sticking")
@@ -20,28 +25,6 @@ POINT_STATES = ("force_x", "force_y", "force_z", "sticking")
 
 PEAK_FORCE = "peak_force_squared"
 """Discrete state of a contact point: square of its largest force in any step so far [N^2]."""
-
-CANDIDATES = "contact candidates"
-"""What models remember: their last ground, and the candidates on it."""
-
-
-class Candidates(tuple[Candidate, ...]):
-    """Candidates with cached hash and form: repeated runs need both at every call."""
-
-    is_declared = True
-    """Candidates hold data of this package only."""
-
-    @cached_property
-    def _hash(self) -> int:
-        return tuple.__hash__(self)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def form(self) -> str:
-        """Text of the pairs of shapes without dimensions and materials."""
-        return structure_text(tuple(candidate.form() for candidate in self))
 
 
 @record
@@ -68,14 +51,7 @@ class ContactElement(Element):
         name: str = "contact",
     ) -> Self | None:
         """Return the contacts of a robot with its world; None if nothing can touch."""
-        # runs of one robot on one ground have the same
-        known = model.derived.get(CANDIDATES)
-        if pairs is None and known is not None and known[0] is world.ground:
-            found: Candidates = known[1]
-        else:
-            found = Candidates(candidates_of(model, world, pairs))
-            if pairs is None:
-                model.derived[CANDIDATES] = (world.ground, found)
+        found = candidates_of(model, world, pairs)
         return cls(name, found) if found else None
 
     def on(self, ground: Ground | None) -> Self:
@@ -89,13 +65,12 @@ class ContactElement(Element):
 
     @property
     def _known(self) -> Candidates:
-        found = self.candidates
-        return found if isinstance(found, Candidates) else Candidates(found)
+        return kept(self.candidates)
 
     @property
     def point_names(self) -> tuple[str, ...]:
         """Names of all contact points."""
-        return tuple(name for candidate in self.candidates for name in candidate.point_names)
+        return self._known.point_names
 
     def own_state_names(self) -> tuple[str, ...]:
         """Return the names of the discrete states beside those of the points."""
@@ -125,8 +100,8 @@ class ContactElement(Element):
     def discrete_state_names(self, model: Model) -> tuple[str, ...]:
         """Return the names of the states of all contact points, of its own, and of peaks."""
         names = self.point_names
-        points = (f"{point}.{part}" for point in names for part in POINT_STATES)
-        peaks = (f"{point}.{part}" for point in names for part in self.peak_names())
+        points = [f"{point}.{part}" for point in names for part in POINT_STATES]
+        peaks = [f"{point}.{part}" for point in names for part in self.peak_names()]
         return (*points, *self.own_state_names(), *peaks)
 
     def initial_discrete_state(self, model: Model) -> tuple[float, ...]:
@@ -137,7 +112,7 @@ class ContactElement(Element):
 
     def parameters(self) -> tuple[float, ...]:
         """Return dimensions and materials of all candidates."""
-        return tuple(x for candidate in self.candidates for x in candidate.parameters())
+        return self._known.numbers
 
     def tables(self) -> tuple[Table, ...]:
         """Return heights of uneven ground and vertices, whose handles follow the parameters."""

@@ -13,17 +13,17 @@ from tiburon.actuation.cylinder_drive import CylinderDrive
 from tiburon.actuation.element import Element, per_degree_of_freedom
 from tiburon.actuation.exact_contact import ExactContact
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_joint_inertia
-from tiburon.actuation.passive import FRICTION_SPEED, PassiveJoints
+from tiburon.actuation.passive import FRICTION_SPEED, passive_elements
 from tiburon.actuation.point_spring import PointSpring
 from tiburon.actuation.rigid_contact import LAWS, RigidContact
 from tiburon.actuation.stick_slip import StickSlip
 from tiburon.actuation.thruster_drive import ThrusterDrive
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
+from tiburon.contact.candidates import acts_by_default, refuse_meshes
 from tiburon.contact.compliant import ContactLaw
 from tiburon.contact.rigid import TOLERANCE
 from tiburon.errors import DomainError, ModelError, OptionError, shown
-from tiburon.functions.contact import refuse_meshes
 from tiburon.model import Actuator, Coupled, Model, Thruster, World
 from tiburon.model.attachments import Cable, HydraulicCylinder, Spring
 from tiburon.trace.primitives.friction_newton import MOST_COLUMNS
@@ -65,10 +65,8 @@ def elements_of(
         raise OptionError("passive", PASSIVES, passive)
     found = list(as_elements((*model.actuators, *model.thrusters, *model.cylinders, *model.cables)))
     if passive:
-        found += as_elements(model.springs)
         smooth = passive != "stick_slip"
-        own = PassiveJoints.of(model, friction_speed=friction_speed, coulomb=smooth)
-        found += [] if own is None else [own]
+        found += passive_elements(model, friction_speed=friction_speed, coulomb=smooth)
         found += [] if smooth else _stick_slips(model)
     if limits:
         stops = JointStops.of(model, frequency=positive("stop_frequency", stop_frequency, "rad/s"))
@@ -143,8 +141,8 @@ def contact_elements(
         model: The robot.
         world: Its surroundings.
         contact: "rigid", "compliant", "exact", False for none, or None where there is ground and
-            something of the robot can touch it, or where pairs are named: compliant if the ground
-            has a stiffness, else rigid.
+            something of the robot can touch it, or where pairs are named, here or by the robot:
+            compliant if the ground has a stiffness, else rigid.
         pairs: Names of two bodies each that may touch, "world" for the ground.
         law: "coulomb" or "convex" of rigid contact, or a function of compliant contact; their own
             by default.
@@ -168,12 +166,12 @@ def contact_elements(
                 raise ModelError(f"{name}: expected a model of contact with it, got contact=False")
         return ()
     ground = world.ground
-    if contact is None and ground is None and pairs is None:
+    if contact is None and not acts_by_default(model, world, pairs):
         for name, given in (("contact_law", law), ("contact_tolerance", tolerance)):
             if given is not None:
                 raise ModelError(
                     f"{name}: expected contact with it, got a world without ground; give the world "
-                    "a Ground, or contact_pairs"
+                    "a Ground, or contact_pairs, here or in the Model"
                 )
         return ()
     compliant = contact == "compliant"

@@ -11,12 +11,13 @@ on it acts on the leader, multiplied by the ratio (virtual work).
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
+from operator import add
 from typing import Any
 
 from tiburon.algorithms.kinematics import WORLD_PLACE, Moving, Place, body_motions, body_places
-from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.setting import Setting, forces_on_bodies
 from tiburon.arguments import public
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, ShapeError
 from tiburon.model import Coupled, Joint, Model, Plan
 from tiburon.model.joints.joint import PerDof
 from tiburon.model.plan import WORLD_BODY
@@ -64,6 +65,7 @@ class StateKinematics:
         return frame.transform.motion(self.motions[frame.body].vel)
 
 
+@public
 class ElementContext:
     """Arguments of an element in one state: the robot, its own states, commands and parameters."""
 
@@ -166,6 +168,7 @@ class Action:
     """Outputs that can be recorded, by the names of `Element.output_names`."""
 
 
+@public
 class Element:
     """A force element of a robot; subclasses are records, compared by value.
 
@@ -234,6 +237,66 @@ class Element:
 
     def check(self, model: Model) -> None:
         """Raise an error if the robot lacks a joint or frame, or a number of values is wrong."""
+
+
+class AppliedForces:
+    """The sum of what all elements exert in one state, and their rates."""
+
+    __slots__ = ("force", "outputs", "rates", "wrenches")
+
+    def __init__(self, force: Scalars) -> None:
+        self.force = list(force)
+        """Joint force [N or N m], nv scalars."""
+        self.wrenches: list[tuple[str, Scalars]] = []
+        """Frames and the wrenches on them, frame axes [N m, N]."""
+        self.rates: list[Scalar] = []
+        """Rates of the continuous states of elements."""
+        self.outputs: dict[str, Scalar] = {}
+        """Reported outputs by name."""
+
+    def added_to(self, here: Setting, q: Scalars) -> Setting:
+        """Return the surroundings in a state with the wrenches among the external forces."""
+        acting = forces_on_bodies(here.plan, q, summed_wrenches(self.wrenches), "frame")
+        if acting is None:
+            return here
+        known = here.external
+        return here._replace(external=acting if known is None else tuple(map(add, known, acting)))
+
+    def take(self, model: Model, element: Element, action: Action, states: int) -> None:
+        """Add the action of one element."""
+        force = action.joint_force
+        if isinstance(force, Mapping):
+            for joint, values in force.items():
+                where = model.slice(joint, of="v")
+                count = where.stop - where.start
+                check_count(element, f"forces at joint {joint!r}", count, values)
+                for place, value in zip(range(where.start, where.stop), values, strict=True):
+                    self.force[place] = self.force[place] + value
+        elif force is not None:
+            check_count(element, "joint forces", model.nv, force)
+            self.force = list(map(add, self.force, force))
+        for frame, wrench in (action.wrenches or {}).items():
+            check_count(element, f"wrench on {frame!r}", 6, wrench)
+            self.wrenches.append((frame, wrench))
+        check_count(element, "rates", states, action.rates)
+        self.rates += action.rates
+        self.outputs.update(action.outputs or {})
+
+
+def check_count(element: Element, what: str, expected: int, values: Scalars) -> None:
+    """Raise an error if an element returns another number of values than expected."""
+    if len(values) != expected:
+        given = len(values)
+        raise ShapeError(f"element {element.name!r}: {what}", f"{expected} numbers", f"{given}")
+
+
+def summed_wrenches(wrenches: Sequence[tuple[str, Scalars]]) -> dict[str, Scalars]:
+    """Return one wrench per frame."""
+    found: dict[str, Scalars] = {}
+    for frame, wrench in wrenches:
+        known = found.get(frame)
+        found[frame] = wrench if known is None else tuple(map(add, known, wrench))
+    return found
 
 
 def structure_of(elements: Sequence[Element]) -> tuple[Any, ...]:

@@ -7,12 +7,14 @@ import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.argument_checks import check_signature
+from tiburon.arguments import public
 from tiburon.errors import ModelError, ShapeError, shown
 from tiburon.model import Model
 from tiburon.model.value_checks import check_name, number
 from tiburon.record import field, record
 
 
+@public
 @record
 class ForceFunction(Element):
     """A force element defined by a function of an `ElementContext`, on floats or traced values.

@@ -98,6 +98,7 @@ class JointStop:
                 )
 
 
+@public
 @record
 class JointStops(Element):
     """All stops of a robot in one element; their values are run-time parameters."""

@@ -5,12 +5,14 @@ constant rows W that select independent velocities.
 """
 
 from tiburon.actuation.element import Action, Element, ElementContext
+from tiburon.arguments import public
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.loops.constraints import loop_rows
 from tiburon.model import JointCoupling, Model
 from tiburon.record import record
 
 
+@public
 @record
 class LoopSwitch(Element):
     """Opens and closes a loop of the robot during a run, without recompiling.

@@ -10,20 +10,25 @@ since dphi/dt = V^-T omega, its moment is -V^-1 K phi, which is -K phi for equal
 free joint also has springs along the axes of its rest pose.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from tiburon.actuation.element import (
     Action,
+    AppliedForces,
     Element,
     ElementContext,
+    StateKinematics,
     joint_force,
     joint_positions,
     joint_velocities,
     per_degree_of_freedom,
     spread_forces,
 )
+from tiburon.actuation.point_spring import PointSpring
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.errors import ModelError
 from tiburon.model import Joint, Model
 from tiburon.model.joints.joint import JointPassive, PerDof
@@ -234,3 +239,37 @@ class PassiveJoints(Element):
         """Return which values are run-time parameters: nonzero and named ones."""
         groups = zip(self._values(joint), self._named(joint), strict=True)
         return tuple(tuple(named or x != 0.0 for x in group) for group, named in groups)
+
+
+def passive_forces(
+    setting: Setting, q: Scalars, v: Scalars, elements: Sequence[tuple[Element, Scalars]]
+) -> AppliedForces:
+    """Return the sum of what passive elements exert in a state.
+
+    Args:
+        setting: The robot and its surroundings.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        elements: Elements of `passive_elements`, each with its run-time parameters.
+    """
+    kinematics = StateKinematics(setting, JointVector(q), JointVector(v))
+    found = AppliedForces((0.0,) * setting.model.nv)
+    for element, p in elements:
+        now = ElementContext(kinematics, 0.0, (), (), tuple(p))
+        found.take(setting.model, element, element.act(now), 0)
+    return found
+
+
+def passive_elements(
+    model: Model, *, friction_speed: float = FRICTION_SPEED, coulomb: bool = True
+) -> tuple[Element, ...]:
+    """Return springs between frames, and friction and springs of joints, of a robot.
+
+    Args:
+        model: The robot.
+        friction_speed: Speed over which Coulomb friction changes sign [rad/s or m/s].
+        coulomb: Whether Coulomb friction is included.
+    """
+    springs = tuple(PointSpring(spring.name, spring) for spring in model.springs)
+    joints = PassiveJoints.of(model, friction_speed=friction_speed, coulomb=coulomb)
+    return springs if joints is None else (*springs, joints)

@@ -50,7 +50,7 @@ class RigidContact(ContactElement):
 
     def own_state_names(self) -> tuple[str, ...]:
         """Return the names of residual, iterations and worst point, and of the worst so far."""
-        return tuple(f"{self.name}.{part}" for part in OWN_STATES)
+        return tuple([f"{self.name}.{part}" for part in OWN_STATES])
 
     def parameters(self) -> tuple[float, ...]:
         """Return dimensions and materials of all candidates, then the tolerance."""

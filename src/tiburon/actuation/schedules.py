@@ -7,6 +7,7 @@ import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext, joint_force
 from tiburon.argument_checks import choice, is_numeric, refuse_unusable
+from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError
 from tiburon.model import Model
@@ -197,6 +198,7 @@ class _Schedule(Element):
         return self._table.tables()
 
 
+@public
 @record
 class WrenchSchedule(_Schedule):
     """A wrench on a body or frame from a table of any length, which is never compiled in.
@@ -267,6 +269,7 @@ class WrenchSchedule(_Schedule):
         return Action(wrenches={self.frame: wrench}, outputs=outputs)
 
 
+@public
 @record
 class JointForceSchedule(_Schedule):
     """A joint force from a table, as for `WrenchSchedule`.

@@ -17,6 +17,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext, joint_force, joint_velocities
+from tiburon.arguments import public
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError
 from tiburon.model import Model
@@ -27,6 +28,7 @@ ELASTIC_FRACTION = 0.7
 """Fraction of the kinetic friction up to which the deflection is purely elastic."""
 
 
+@public
 @record
 class StickSlip(Element):
     """Coulomb friction of one degree of freedom with stiction; its state is the bristle deflection.

@@ -27,7 +27,7 @@ from tiburon.algorithms.articulated_response import (
     propagated,
     response,
 )
-from tiburon.algorithms.kinematics import Place, frame_places, moved_to
+from tiburon.algorithms.kinematics import Place, frame_places, moved_to, world_from_robot
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.traversal import ancestors, outward
 from tiburon.model import Plan, PlanBody
@@ -98,7 +98,7 @@ def pair_response(
 def tied_pair_response(tied: Response, i: int, j: int) -> Columns:
     """Compute Phi_ij as `pair_response` does, for coupled joints or loops."""
     units = [Force.from_array(unit) for unit in np.eye(6).tolist()]
-    rows = response(tied, tied.rates(j, units), tied.rates(i, units))
+    rows = response(tied, tied.rates(j, units), tied.rates(i, units), (6, 6))
     return tuple(Motion.from_array(row) for row in rows)
 
 
@@ -120,7 +120,11 @@ class _Pairs:
             self._pair = partial(tied_pair_response, tied)
         else:
             self._pair = partial(pair_response, plan, q, articulated_inertias(plan, q))
-        self.places = dict(zip(names, frame_places(plan, q, names), strict=True))
+        # differences of positions alone
+        places = frame_places(
+            plan, q, names, world=world_from_robot(plan, q, plan.frame(names[0]).body)
+        )
+        self.places = dict(zip(names, places, strict=True))
 
     def response(self, name: str, other: str, at: str, other_at: str) -> Columns:
         """Return Phi of two frames, world axes, at the origins of other frames."""

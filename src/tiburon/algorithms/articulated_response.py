@@ -123,6 +123,10 @@ class Response(Protocol):
     def cut(self) -> Scalar:
         """Relative singular value below which directions are dependent."""
 
+    @property
+    def floor(self) -> Scalar:
+        """Length below which they are zero: the rounding error of those computed so far."""
+
     def rates(self, body: int, forces: Sequence[Force]) -> dict[int, Rates]:
         """Return, by plan body, the accelerations of its directions per force on a body."""
 
@@ -161,9 +165,11 @@ class CoupledResponse:
 
     Attributes:
         cut: Relative singular value below which directions are dependent.
+        floor: Length below which they are zero: none, nothing is subtracted.
     """
 
     cut = RANK_CUT
+    floor = 0.0
 
     def __init__(self, plan: Plan, q: Scalars) -> None:
         """Compute the articulated inertias of all bodies."""
@@ -232,21 +238,25 @@ class CoupledResponse:
         return found
 
 
-def response(of: Response, a: dict[int, Rates], b: dict[int, Rates]) -> list[list[Scalar]]:
+def response(
+    of: Response, a: dict[int, Rates], b: dict[int, Rates], shape: tuple[int, int]
+) -> list[list[Scalar]]:
     """Compute accelerations along forces a per force b: sum of rate d rate^T.
 
     Args:
         of: The response of the robot.
         a: Rates of the forces along which accelerations are taken, from `rates`.
         b: Rates of the forces that act.
+        shape: Number of forces of a and of b: rates of forces on the world, or on bodies that share
+            no direction, do not show it.
 
     Returns:
-        One row per force of a, one entry per force of b; no rows for the world.
+        One row per force of a, one entry per force of b; zeros where no direction is shared.
     """
-    total: list[list[Scalar]] = []
+    rows, columns = shape
+    total: list[list[Scalar]] = [[0.0] * columns for _ in range(rows)]
     for body in (body for body in a if body in b):
         for x, y, d in zip(a[body], b[body], of.d[body], strict=True):
-            total = total or [[0.0] * len(y) for _ in x]
             for row, rate in zip(total, x, strict=True):
                 for column, other in enumerate(y):
                     row[column] = row[column] + rate * d * other

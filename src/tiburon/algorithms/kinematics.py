@@ -16,12 +16,13 @@ Symbols (Featherstone 1987, chapters 2, 4 and 5):
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tiburon.algorithms.traversal import outward, to_root
+from tiburon.algorithms.traversal import outward, path, to_root
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Mat3, Motion, Scalar, Scalars, Transform, Vec3, spatial_to_classical
 from tiburon.spatial.vec3 import (
     ZERO3,
+    add,
     add_cross,
     add_matrix_vector,
     matrix_vector,
@@ -70,24 +71,67 @@ WORLD_PLACE = Place(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0
 """Pose of the world frame."""
 
 
-def body_places(plan: Plan, q: Scalars, *, lanes: bool = False) -> tuple[Place, ...]:
+def body_places(
+    plan: Plan, q: Scalars, *, lanes: bool = False, world: Place = WORLD_PLACE
+) -> tuple[Place, ...]:
     """Compute the pose of every plan body in the world; like branches side by side in lanes."""
 
     def visit(body: PlanBody, parent: Place) -> Place:
         return parent.moved(body.transform(q[body.q]))
 
-    return outward(plan, visit, WORLD_PLACE, lanes=lanes)
+    return outward(plan, visit, world, lanes=lanes)
 
 
-def frame_places(plan: Plan, q: Scalars, frames: Sequence[str]) -> tuple[Place, ...]:
+def body_steps(plan: Plan, q: Scalars) -> tuple[Place, ...]:
+    """Compute the axes of every plan body, and its origin from that of its parent, world axes."""
+
+    def visit(body: PlanBody, parent: Place) -> Place:
+        return Place(parent.R, ZERO3).moved(body.transform(q[body.q]))
+
+    return outward(plan, visit, WORLD_PLACE)
+
+
+def frame_places(
+    plan: Plan, q: Scalars, frames: Sequence[str], *, world: Place = WORLD_PLACE
+) -> tuple[Place, ...]:
     """Compute the poses of bodies or frames (or "world") by name."""
-    bodies = body_places(plan, q)
+    bodies = body_places(plan, q, world=world)
     found = []
     for name in frames:
         frame = plan.frame(name)
-        carrier = WORLD_PLACE if frame.body == WORLD_BODY else bodies[frame.body]
+        carrier = world if frame.body == WORLD_BODY else bodies[frame.body]
         found.append(carrier.moved(frame.transform))
     return tuple(found)
+
+
+def world_from_robot(plan: Plan, q: Scalars, near: int = WORLD_BODY) -> Place:
+    """Return the world as seen from a body of the robot: world axes, positions from its origin.
+
+    Differences of positions in the world lose the digits of the distance from its origin. What
+    depends on differences alone is computed from poses that start here.
+
+    Args:
+        plan: Layout of the model.
+        q: Configuration [m or rad], nq scalars.
+        near: Index of a plan body of the tree; that of the world for any tree. The body is the
+            first one of the tree that has mass: x, y and z slides before it may be far away.
+    """
+    place = WORLD_PLACE
+    for index in reversed(_way_to_mass(plan, near)):
+        body = plan.bodies[index]
+        place = place.moved(body.transform(q[body.q]))
+    return Place(WORLD_PLACE.R, negate(place.p))
+
+
+def _way_to_mass(plan: Plan, near: int) -> list[int]:
+    """Return the first body with mass, in the tree of a body or in any, and its ancestors."""
+    root = path(plan, near)[-1:]
+    for body in plan.bodies:
+        way, mass = path(plan, body.index), body.inertia.mass
+        # a traced mass is a parameter
+        if way[-1:] == (root or way[-1:]) and not (isinstance(mass, float) and mass == 0.0):
+            return way
+    return []
 
 
 class Reference(NamedTuple):
@@ -114,7 +158,7 @@ def references(
         plan: Layout of the model.
         q: Configuration [m or rad], nq scalars.
         v: Joint velocity, nv scalars; None if the point's own velocity is not used.
-        places: Poses of the frames.
+        places: Poses of the frames, with the world of `seen_from`.
         options: With the choice of the point ("at").
         given: The point, for at="point".
     """
@@ -128,12 +172,18 @@ def references(
         return tuple(Reference(negate(transpose_vector(f.R, f.p)), ZERO3) for f in places)
     from tiburon.algorithms.momentum import mass_point, mass_velocity
 
-    mass, c = mass_point(plan, q)
+    mass, c = mass_point(plan, q, world_from_robot(plan, q))
     rate = ZERO3 if v is None else mass_velocity(plan, q, v, mass)
     return tuple(
         Reference(transpose_vector(f.R, subtract(c, f.p)), transpose_vector(f.R, rate))
         for f in places
     )
+
+
+def seen_from(plan: Plan, q: Scalars, options: "Options") -> Place:
+    """Return the world for motions: its own origin enters those at "world" alone."""
+    at_world = dict(options).get("at", "frame") == "world"
+    return WORLD_PLACE if at_world else world_from_robot(plan, q)
 
 
 def expressed(m: Motion, place: Place, options: "Options") -> Motion:
@@ -213,7 +263,7 @@ def expressed_motions(
     """
     plan, options = setting.plan, setting.options
     names, shape = chosen_frames(setting)
-    places = frame_places(plan, q, names)
+    places = frame_places(plan, q, names, world=seen_from(plan, q, options))
     values: list[Scalar] = []
     for moving, place, reference in zip(
         frame_motions(plan, q, v, vd, names),
@@ -237,6 +287,8 @@ def jacobian_columns(
     body: int,
     point: Vec3,
     locked: frozenset[int] = frozenset(),
+    *,
+    stepwise: bool = False,
 ) -> dict[int, Motion]:
     """Compute the columns of the Jacobian of a body at a point, by velocity variable.
 
@@ -249,19 +301,21 @@ def jacobian_columns(
         body: Index of the plan body, or that of the world.
         point: P, world axes [m].
         locked: Indices of plan bodies whose joints are locked.
+        stepwise: Whether `places` are those of `body_steps`, and P is seen from the body's origin:
+            arms are then sums of steps, which keep their digits far from the world's origin.
 
     Returns:
         Columns in world axes, by index of the velocity variables that move the body.
     """
 
     def visit(joined: PlanBody, P: Vec3, place: Place) -> tuple[list[Motion], Vec3]:
-        arm = subtract(P, place.p)
+        arm = P if stepwise else subtract(P, place.p)
         columns = []
         for S in joined.joint.subspace(q[joined.q]):
             angular = matrix_vector(place.R, S.angular)
             linear = add_cross(matrix_vector(place.R, S.linear), angular, arm)
             columns.append(Motion(angular, linear))
-        return columns, P
+        return columns, add(P, place.p) if stepwise else P
 
     if body == WORLD_BODY:
         return {}
@@ -285,14 +339,17 @@ def expressed_jacobians(setting: "Setting", q: Scalars, *point: Scalars) -> Any:
     """
     plan, options = setting.plan, setting.options
     names, shape = chosen_frames(setting)
-    bodies, frames = body_places(plan, q), frame_places(plan, q, names)
+    bodies = body_steps(plan, q)
+    frames = frame_places(plan, q, names, world=seen_from(plan, q, options))
     in_frame = dict(options).get("axes", "world") == "frame"
     values: list[Scalar] = []
     for name, place, reference in zip(
         names, frames, references(plan, q, None, frames, options, point), strict=True
     ):
-        P = add_matrix_vector(place.p, place.R, reference.offset)
-        columns = jacobian_columns(plan, q, bodies, plan.frame(name).body, P)
+        frame = plan.frame(name)
+        here = Place(bodies[frame.body].R if frame.body >= 0 else place.R, ZERO3)
+        P = add_matrix_vector(here.moved(frame.transform).p, place.R, reference.offset)
+        columns = jacobian_columns(plan, q, bodies, frame.body, P, stepwise=True)
         if in_frame:
             columns = {index: _turned(place, column) for index, column in columns.items()}
         dense = [columns.get(index, Motion.zero()) for index in range(plan.nv)]
@@ -318,7 +375,7 @@ def expressed_jacobian_biases(setting: "Setting", q: Scalars, v: Scalars, *point
     """
     plan, options = setting.plan, setting.options
     names, shape = chosen_frames(setting)
-    frames = frame_places(plan, q, names)
+    frames = frame_places(plan, q, names, world=seen_from(plan, q, options))
     in_frame = dict(options).get("axes", "world") == "frame"
     values: list[Scalar] = []
     for moving, place, reference in zip(

@@ -13,13 +13,13 @@ Only the drivers of `tiburon.algorithms.traversal` visit branches so: algorithms
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tiburon.algorithms.tape_calls import JointVector, Local, NoIndex, flat, joint_code, unflat
 from tiburon.model import Joint, Plan, PlanBody
-from tiburon.spatial import Rotation, Scalar, Scalars, Transform
+from tiburon.model.joints.axial import turned_further
+from tiburon.spatial import Rotation, Scalar, Transform
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions.lanes import Lift, in_lanes
 from tiburon.trace.value import Value
@@ -76,8 +76,8 @@ def _form(body: PlanBody) -> Any:
     return (joint_code(joint), structure, kinds)
 
 
-RIGHT_ANGLES = (0.5 * math.pi, math.pi, -0.5 * math.pi)
-"""Turns that placements keep: those that only exchange axes."""
+RIGHT_ANGLES = ((0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
+"""Turns that placements keep, those that only exchange axes: cosine and sine of the angle."""
 
 
 def without_offset(body: PlanBody) -> tuple[Joint, tuple[float, ...], Transform]:
@@ -89,12 +89,12 @@ def without_offset(body: PlanBody) -> tuple[Joint, tuple[float, ...], Transform]
     joint, offset = body.joint.without_offset()
     offset = offset or joint.no_offset()
     factors = body.placement.factors
-    if not offset or not factors or not isinstance(factors[-1], Rotation):
+    if len(offset) != 2 or not factors or not isinstance(factors[-1], Rotation):
         return joint, offset, body.placement
-    for angle in RIGHT_ANGLES:
-        turn = joint.transform((angle,)).factors
+    for right in RIGHT_ANGLES:
+        turn = joint.with_offset(right).transform((0.0,)).factors
         if len(turn) == 1 and _is_turn(turn[0], factors[-1]):
-            return joint, (offset[0] + angle,), Transform(factors[:-1])
+            return joint, turned_further(*offset, *right), Transform(factors[:-1])
     return joint, offset, body.placement
 
 
@@ -142,7 +142,7 @@ class Stage:
         ]
         parameters, placement, inertia, added, armature = self.numbers(parts)
         offset = [self._lift(column) for column in zip(*(own for _, own, _ in joints), strict=True)]
-        here = _Place(bodies, offset, self._lift)
+        here = _Place(bodies, self._lift)
         q: Any = Local("q", here)
         v: Any = Local("v", here)
         index: Any = NoIndex("index")
@@ -155,7 +155,7 @@ class Stage:
             children=(),
             q=q,
             v=v,
-            joint=joints[0][0].with_parameters(parameters),
+            joint=joints[0][0].with_parameters(parameters).with_offset(offset),
             placement=placement,
             inertia=inertia,
             added=added,
@@ -166,16 +166,13 @@ class Stage:
 class _Place:
     """Values of the joints at one place of all branches."""
 
-    def __init__(self, bodies: Sequence[PlanBody], offset: Scalars, lift: Lift) -> None:
-        self._bodies, self._offset, self._lift = bodies, offset, lift
+    def __init__(self, bodies: Sequence[PlanBody], lift: Lift) -> None:
+        self._bodies, self._lift = bodies, lift
 
     def local(self, vector: JointVector, name: str) -> list[Scalar]:
         """Return the elements of a vector that belong to these joints."""
         taken = [vector[getattr(body, name)] for body in self._bodies]
-        found = [self._lift(column) for column in zip(*taken, strict=True)]
-        if name == "q" and self._offset:
-            found = [x + offset for x, offset in zip(found, self._offset, strict=True)]
-        return found
+        return [self._lift(column) for column in zip(*taken, strict=True)]
 
 
 def side_by_side(

@@ -20,7 +20,14 @@ from tiburon.algorithms.articulated_response import (
     passed_on,
 )
 from tiburon.algorithms.articulated_response import response as responses_of
-from tiburon.algorithms.kinematics import Place, Reference, chosen_frames, frame_places, references
+from tiburon.algorithms.kinematics import (
+    Place,
+    Reference,
+    chosen_frames,
+    frame_places,
+    references,
+    seen_from,
+)
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.algorithms.traversal import ancestors, to_root
@@ -144,7 +151,7 @@ class _Loads(NamedTuple):
 def _loads(setting: Setting, tied: Response | None, q: Scalars, point: Sequence[Scalars]) -> _Loads:
     plan, options = setting.plan, setting.options
     names, _ = chosen_frames(setting)
-    places = frame_places(plan, q, names)
+    places = frame_places(plan, q, names, world=seen_from(plan, q, options))
     points = references(plan, q, None, places, options, point)
     found = []
     for name, place, reference in zip(names, places, points, strict=True):
@@ -162,7 +169,8 @@ def _blocks(loads: _Loads) -> Iterator[tuple[int, int, Scalars]]:
     if tied is not None:
         rates = [tied.rates(body, forces) for body, forces in loads.forces]
         for i, j in pairs:
-            rows = responses_of(tied, rates[i], rates[j])
+            shape = (len(loads.forces[i][1]), len(loads.forces[j][1]))
+            rows = responses_of(tied, rates[i], rates[j], shape)
             yield i, j, [x for row in rows for x in row]
         return
     found = joint_responses(plan, loads.q, loads.forces)
@@ -236,8 +244,9 @@ def inertia(setting: Setting, tied: Response | None, q: Scalars, *point: Scalars
             "operational_space_inverse_inertia, which always exists",
         )
     C = as_traced([x for row in zip(*columns, strict=True) for x in row])
-    cut = RANK_CUT if loads.tied is None else loads.tied.cut
-    factor = factor_orthogonal(C.reshape(size, len(columns)), cut=cut)
+    tied = loads.tied
+    cut, floor = (RANK_CUT, 0.0) if tied is None else (tied.cut, tied.floor)
+    factor = factor_orthogonal(C.reshape(size, len(columns)), cut=cut, floor=floor)
     # (C C^T)^-1 = (C^+)^T C^+ does not square the condition number
     solved = [scalars(factor.solve(unit)) for unit in np.eye(size)]
     independent = factor.rank >= size

@@ -53,9 +53,7 @@ def _may_be_nonzero(x: Scalar) -> bool:
     return not isinstance(x, float) or x != 0.0
 
 
-def split(
-    S: Sequence[Motion], f: Force, F: Sequence[Force] | None = None
-) -> tuple[tuple[Scalar, ...], Force, Force]:
+def split(S: Sequence[Motion], f: Force, F: Sequence[Force] | None = None) -> tuple[Force, Force]:
     """Split the force a joint transmits (Featherstone 1987, eqs. 7.14 and 7.15).
 
     Args:
@@ -64,14 +62,14 @@ def split(
         F: Unit wrenches of the joint's actuators; those of `unit_forces` by default.
 
     Returns:
-        Joint forces S^T f, the wrench F Qa of the actuators, and that of the bearing.
+        The wrench F Qa of the actuators, and that of the bearing.
     """
     tau = tuple(s.dot(f) for s in S)
     units, forces = (unit_forces(S), tau) if F is None else (F, _actuator_forces(S, F, tau))
     actuator = Force.zero()
     for unit, force in zip(units, forces, strict=True):
         actuator = actuator + unit * force
-    return tau, actuator, f - actuator
+    return actuator, f - actuator
 
 
 def _actuator_forces(S: Sequence[Motion], F: Sequence[Force], tau: Scalars) -> Scalars:
@@ -111,15 +109,15 @@ def reactions_under(
             # welds whose pose is a run-time parameter are links of their own
             tau.append(())
             continue
-        S = joint.subspace(q[body.q])
         wrench = plan.frame(body.name).transform.force(f)
         units = named.get(joint.name)
         F = None
         if units is not None:
             F = [Force.from_array(units[k : k + 6]) for k in range(0, len(units), 6)]
-        joint_force, actuator, bearing = split(S, wrench, F)
-        joint_force = with_armature_force(body, joint_force, vd)
-        tau.append(joint_force)
+        # a follower of ratio 0 has its axis, too: the gear holds it
+        actuator, bearing = split(joint.own_subspace(q[body.q]), wrench, F)
+        joint_force = tuple(s.dot(wrench) for s in joint.subspace(q[body.q]))
+        tau.append(with_armature_force(body, joint_force, vd))
         actuators += actuator
         bearings += bearing
     shape = (len(actuators) // 6, 6)

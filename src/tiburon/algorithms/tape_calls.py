@@ -236,7 +236,6 @@ class _Tracing:
         self._body = body
         self._operands = [self._inner.input(0, k) for k in range(len(leaves))]
         given = [Value(self._inner, node) for node in self._operands]
-        self._offset = given[:offsets]
         parameters, placement, inertia, added, armature, values = unflat(
             structure, iter(given[offsets:])
         )
@@ -254,7 +253,7 @@ class _Tracing:
             children=(),
             q=q,
             v=v,
-            joint=joint.with_parameters(parameters),
+            joint=joint.with_parameters(parameters).with_offset(given[:offsets]),
             placement=placement,
             inertia=inertia,
             added=added,
@@ -277,9 +276,6 @@ class _Tracing:
                 node = self._inner.input(1, len(self._operands))
                 self._operands.append(node)
                 taken.append(Value(self._inner, node))
-            if name == "q" and self._offset:
-                # the joint of the class has no offset of its own
-                taken = [x + offset for x, offset in zip(taken, self._offset, strict=True)]
             self._vectors.append((vector, name, constants))
             self._taken[key] = taken
         return self._taken[key]

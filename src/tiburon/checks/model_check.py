@@ -324,7 +324,7 @@ RESIDUAL_TOLERANCE = 1e-9
 
 
 def run_of(model: Model, states: Kicked, dt: float, world: World, **options: Any) -> Trajectory:
-    """Simulate from the first state and record every step."""
+    """Simulate from the first state without contact, which is checked apart; record every step."""
     return simulate(
         model,
         DURATION,
@@ -332,6 +332,7 @@ def run_of(model: Model, states: Kicked, dt: float, world: World, **options: Any
         v=states.v[0],
         world=world,
         dt=dt,
+        contact=False,
         record_every=1,
         progress=False,
         **options,
@@ -688,6 +689,7 @@ POSE_TOLERANCE = 1e-5
 """Largest loop-closure error in a named pose [m or rad]: digits of values in files."""
 
 
+@public
 @record(eq=False)
 class ModelCheck:
     """Findings of all checks of a robot."""

@@ -527,7 +527,8 @@ def assembled(
     Raises:
         LoopError: If loops cannot be closed.
     """
-    from tiburon.functions.assembly import START_TOLERANCE, assemble, is_closed
+    from tiburon.functions.assembly import assemble, is_closed
+    from tiburon.loops.projection import START_TOLERANCE
 
     if not model.loops or is_closed(model, q, START_TOLERANCE):
         return q, ""
@@ -540,8 +541,9 @@ def assembled(
 
 def _open_loops(model: "Model", q: "NDArray[np.float64]") -> str:
     """List the open loops with their residuals, largest first."""
-    from tiburon.functions.assembly import START_TOLERANCE, loop_names
+    from tiburon.functions.assembly import loop_names
     from tiburon.functions.mobility import loop_rows
+    from tiburon.loops.projection import START_TOLERANCE
 
     gaps, _ = loop_rows(model, q)
     wide: dict[str, float] = {}

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -239,6 +239,7 @@ def _start(
         surroundings,
         user_code_errors,
     )
+    from tiburon.errors import RunInterruptedError
 
     model, warnings = console.load_quietly(robot, *loading)
     for warning in warnings if print_warnings else ():
@@ -250,9 +251,19 @@ def _start(
     held = commands_by_name("--command", commands)
     chosen = controller(control, model, world, q)
     with user_code_errors(control):
-        return tb.simulate(
-            model, duration, q=q, v=v, world=world, control=chosen, command=held or None, **options
-        )
+        try:
+            return tb.simulate(
+                model,
+                duration,
+                q=q,
+                v=v,
+                world=world,
+                control=chosen,
+                command=held or None,
+                **options,
+            )
+        except RunInterruptedError as stop:
+            return cast("Trajectory", stop.run)
 
 
 def _resume(
@@ -261,6 +272,7 @@ def _resume(
     """Continue a stored run; return it and the time of its checkpoint [s]."""
     import tiburon as tb
     from tiburon.cli.run_options import controller, user_code_errors
+    from tiburon.errors import RunInterruptedError
 
     earlier = tb.load_run(path)
     changes: dict[str, Any] = {}
@@ -269,7 +281,10 @@ def _resume(
         changes["control"] = controller(control, earlier.model, earlier.world, first)
     before = 0.0 if earlier.checkpoint is None else earlier.checkpoint.time
     with user_code_errors(control):
-        return earlier.resume(duration, budget=budget, **changes), before
+        try:
+            return earlier.resume(duration, budget=budget, **changes), before
+        except RunInterruptedError as stop:
+            return stop.run, before
 
 
 def _write(done: "Trajectory", name: str, path: Path) -> Path:

@@ -141,8 +141,11 @@ def _wait_for(shown: Any) -> None:
     if isinstance(shown, Path):
         print(f"wrote {shown}; for the live scene, pip install 'tiburon[view]'")
         return
-    print(f"open {shown.url}; Ctrl-C stops", flush=True)
-    shown.wait()
+    try:
+        print(f"open {shown.url}; Ctrl-C stops", flush=True)
+        shown.wait()
+    except KeyboardInterrupt:  # between the line and the wait, whose own Ctrl-C closes the scene
+        shown.close()
 
 
 def _robot_of(source: str, pose: str | None, water: bool, package_paths: list[Path]) -> _OfMotion:

@@ -8,7 +8,7 @@ only where pairs are named, by the model (`ContactPair`) or by the user.
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -34,6 +34,7 @@ from tiburon.model.joints import Driven
 from tiburon.model.world import Ground, GroundGrid, GroundPatch
 from tiburon.record import UNSAVED, field, record
 from tiburon.spatial import Scalar, Vec3
+from tiburon.trace.declared import structure_text
 from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.value import require, where
 
@@ -341,6 +342,27 @@ def surfaces_of(
     return found
 
 
+def refuse_meshes(candidates: Sequence[Candidate], what: str, *, hulls: bool = False) -> None:
+    """Refuse contacts of meshes.
+
+    Args:
+        candidates: The shapes that may touch.
+        what: What takes none, for the message.
+        hulls: Whether to refuse meshes on planes, too.
+
+    Raises:
+        ModelError: If a shape is a mesh; the message names it and what takes none.
+    """
+    for candidate in candidates:
+        if candidate.is_located or (hulls and candidate.has_hull):
+            raise ModelError(
+                f"contact {candidate.name!r}: {what} takes no meshes, whose contact points are "
+                "others in every step; cover them with simple shapes: tb.cover_mesh, or "
+                "tb.cover_meshes for all meshes of a robot",
+                name=candidate.name,
+            )
+
+
 def refuse_prescribed(model: Model, what: str) -> None:
     """Refuse robots with prescribed motion; `what` is for joints that move freely.
 
@@ -393,7 +415,7 @@ def numbers_of(candidates: Sequence[Candidate]) -> tuple[float, ...]:
 
     Callers of code with them keep the candidates alive, and with them the tables.
     """
-    own = (x for candidate in candidates for x in candidate.parameters())
+    own = kept(candidates).numbers
     return (*own, *(x for table in tables_of(candidates) for x in table.handle))
 
 
@@ -415,9 +437,57 @@ def parameter_count(candidates: Sequence[Candidate]) -> int:
     return sum(len(candidate.parameters()) for candidate in candidates)
 
 
+CANDIDATES = "contact candidates"
+"""What models remember: their last ground, and the candidates on it."""
+
+
+class Candidates(tuple[Candidate, ...]):
+    """Candidates that keep what they say of themselves: repeated runs need it at every call."""
+
+    is_declared = True
+    """Candidates hold data of this package only."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return tuple.__hash__(self)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def form(self) -> str:
+        """Text of the pairs of shapes without dimensions and materials."""
+        return structure_text(tuple(self.forms))
+
+    @cached_property
+    def forms(self) -> "Candidates":
+        """The pairs of shapes without dimensions and materials."""
+        return Candidates(candidate.form() for candidate in self)
+
+    @cached_property
+    def point_names(self) -> tuple[str, ...]:
+        """Names of all contact points."""
+        return tuple(name for candidate in self for name in candidate.point_names)
+
+    @cached_property
+    def are_located(self) -> bool:
+        """Whether contacts of meshes are among them, which are located outside of compiled code."""
+        return any(candidate.is_located for candidate in self)
+
+    @cached_property
+    def numbers(self) -> tuple[float, ...]:
+        """Dimensions and materials of all candidates."""
+        return tuple(x for candidate in self for x in candidate.parameters())
+
+
+def kept(candidates: Sequence[Candidate]) -> Candidates:
+    """Return candidates that keep what they say of themselves."""
+    return candidates if isinstance(candidates, Candidates) else Candidates(candidates)
+
+
 def candidates_of(
     model: Model, world: World, pairs: Sequence[tuple[str, str]] | None = None
-) -> tuple[Candidate, ...]:
+) -> Candidates:
     """Return the shapes of a robot and its world that may touch.
 
     Args:
@@ -430,6 +500,21 @@ def candidates_of(
         ModelError: If a pair has no shapes, or one that meets nothing.
         UnknownNameError: If there is no such body.
     """
+    if pairs is not None:
+        return Candidates(_candidates(model, world, pairs))
+    # runs of one robot on one ground have the same
+    known = model.derived.get(CANDIDATES)
+    if known is None or known[0] is not world.ground:
+        found = Candidates(_candidates(model, world, None))
+        known = model.derived[CANDIDATES] = (world.ground, found)
+    remembered: Candidates = known[1]
+    return remembered
+
+
+def _candidates(
+    model: Model, world: World, pairs: Sequence[tuple[str, str]] | None
+) -> tuple[Candidate, ...]:
+    """Find the candidates of `candidates_of`."""
     pairs = _checked(model, pairs)
     if pairs is not None:
         _check_surfaces(model, world, pairs)
@@ -468,6 +553,19 @@ def candidates_of(
     for name in {name for name in names if names.count(name) > 1}:
         raise ModelError(f"contact {name!r}: found twice; name contact points and shapes apart")
     return _with_vertices(found)
+
+
+def acts_by_default(model: Model, world: World, pairs: object) -> bool:
+    """Return whether a run has contact unless its caller says otherwise.
+
+    It has where there is ground, where the caller names pairs, and where the robot does: pairs of
+    bodies that touch, whatever the world.
+    """
+    return (
+        world.ground is not None
+        or pairs is not None
+        or any(x.touches and WORLD not in (x.first, x.second) for x in model.contact_pairs)
+    )
 
 
 def restored(candidates: Sequence[Candidate], ground: Ground | None) -> tuple[Candidate, ...]:

@@ -20,7 +20,7 @@ from tiburon.argument_checks import at_least, choice
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
 from tiburon.contact.meshes import scaled_triangles
-from tiburon.errors import ModelError, shown
+from tiburon.errors import DomainError, ModelError, shown
 from tiburon.model import BoxShape, CapsuleShape, MeshShape, Model, Pose, Shape, SphereShape
 from tiburon.model.composition import changed
 
@@ -34,6 +34,9 @@ EDGE_PARTS = 12
 
 MOST_TRIANGLES = 200_000
 """Triangles after division at most."""
+
+MAX_COVERS = 1000
+"""Shapes of one cover at most: contact of more is slower than that of the mesh."""
 
 LLOYD_ITERATIONS = 30
 """Iterations of Lloyd's algorithm."""
@@ -54,13 +57,14 @@ def cover_mesh(
     Args:
         mesh: A mesh, or a shape of a body with it.
         kind: "capsule", "sphere" or "box".
-        count: Number of shapes; more follow the mesh more closely.
+        count: Number of shapes; more follow the mesh more closely; at most 1000.
 
     Returns:
         Collision shapes that contain the mesh, at its place on the body and with its material.
 
     Raises:
         ModelError: If it is not a mesh.
+        DomainError: If the count is below 1 or above 1000.
         ModelFileError: If the file of the mesh cannot be read, or has no triangles.
 
     Example:
@@ -74,6 +78,8 @@ def cover_mesh(
         )
     choice("kind", kind, COVERS)
     count = at_least("count", count, 1)
+    if count > MAX_COVERS:
+        raise DomainError("count", f"at most {MAX_COVERS} shapes", shown(count))
     vertices, faces = _divided(*scaled_triangles(shape.geometry), count)
     found = []
     size = float(np.ptp(vertices, axis=0).max())

@@ -19,7 +19,7 @@ import numpy as np
 from tiburon.arrays import NDArray
 from tiburon.contact.geometry.located import ABSENT_CONTACTS, POINTS
 from tiburon.errors import ModelError, ModelFileError
-from tiburon.hydro.mesh import read_triangles
+from tiburon.hydro.mesh_file import read_triangles
 from tiburon.model.body import (
     BoxShape,
     CapsuleShape,

@@ -73,6 +73,7 @@ class AllocatedThrusts(NamedTuple):
         return named_line(self)
 
 
+@public
 @record
 class ThrusterAllocation:
     """Allocation of a wrench on a body to its thrusters.

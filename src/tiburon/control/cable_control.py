@@ -144,3 +144,8 @@ class CableControl(RunTimeFields):
         plan = self.plan
         own = (plan.structure(), plan.parameters(), plan.world, model_key(plan.model))
         return (forms(self, self.run_time_names), self.joint, own)
+
+    @public
+    def structure_in(self, model: Model, world: World) -> Hashable:
+        """Return the structure, and whether robot and world are those of the plan."""
+        return (self.structure(), self.plan.model == model, self.plan.world == world)

@@ -92,6 +92,7 @@ class PoseSample(NamedTuple):
         return list(quaternion_rotate(back, (x, y, z)))
 
 
+@public
 @record
 class CartesianPath:
     """A path of a frame through poses.

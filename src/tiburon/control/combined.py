@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.model import Model
+from tiburon.arguments import public
+from tiburon.model import Model, World
 from tiburon.record import record
-from tiburon.simulation.state import State
+from tiburon.simulation.state import State, control_structure
 from tiburon.trace.declared import MARK, has_structure, is_traced
 from tiburon.trace.primitives.table_rows import HANDLE, Table
 
@@ -15,6 +16,7 @@ DISCRETE = "discrete_state_names"
 """Attribute of controllers with discrete states."""
 
 
+@public
 @record
 class CombinedControl:
     """The sum of several controllers: commands with the same name are added.
@@ -116,6 +118,12 @@ class CombinedControl:
             raise AttributeError("structure: exists only if all parts have one")
         parts: Any = self.parts
         return lambda: tuple((type(part).__qualname__, part.structure()) for part in parts)
+
+    def structure_in(self, model: Model, world: World) -> Hashable:
+        """Return the structures of all parts in a run."""
+        kinds = (type(part).__qualname__ for part in self.parts)
+        own = (control_structure(part, model, world) for part in self.parts)
+        return tuple(zip(kinds, own, strict=True))
 
 
 def _names(part: Any, model: Model, kind: str = "state_names") -> tuple[str, ...]:

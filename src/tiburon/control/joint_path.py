@@ -17,6 +17,7 @@ from tiburon.record import record
 from tiburon.trace.primitives.table_rows import Table
 
 
+@public
 @record
 class JointPath:
     """A path of joints without quaternions, such as revolute and prismatic joints.

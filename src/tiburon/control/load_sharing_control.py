@@ -6,7 +6,7 @@ are shared by a `LoadSharing` plan, continuous in time. Forces and motion live i
 subspaces: neither controller disturbs the other (Nahon 1991, chapter 8).
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,10 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
-from tiburon.actuation.passive import FRICTION_SPEED, friction_force
+from tiburon.actuation.element import AppliedForces, Element, summed_wrenches
+from tiburon.actuation.passive import (
+    FRICTION_SPEED,
+    PassiveJoints,
+    friction_force,
+    passive_forces,
+)
 from tiburon.actuation.piecewise import entries, joined
-from tiburon.algorithms.surroundings import unbound
+from tiburon.actuation.point_spring import PointSpring
+from tiburon.actuation.stick_slip import StickSlip
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.surroundings import surroundings, unbound
 from tiburon.argument_checks import choice, is_number, positive, vector
+from tiburon.arguments import public
 from tiburon.arrays import Array
 from tiburon.contact.candidates import FIELDS
 from tiburon.contact.geometry.pairs import pair
@@ -35,11 +45,22 @@ from tiburon.errors import DomainError, ModelError, ShapeError, shown
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.functions.load_tracking import AIM_SIZE, TrackedLoad, tracked_load
 from tiburon.load_sharing.contact_load import ContactLoad, load_weight
+from tiburon.load_sharing.named import count_of, places_of
 from tiburon.load_sharing.objectives.objective import Sum
 from tiburon.load_sharing.objectives.smoothness import FadingSmoothness, TorqueSmoothness
 from tiburon.load_sharing.relaxation import RELAXED
-from tiburon.load_sharing.smoothing import UNBOUNDED, Blending, SmoothingPenalty, StepBound, ramp
-from tiburon.model import WORLD, Actuator, Model
+from tiburon.load_sharing.smoothing import (
+    UNBOUNDED,
+    Blending,
+    SmoothingPenalty,
+    StepBound,
+    component_form,
+    component_numbers,
+    component_values,
+    per_component,
+    ramp,
+)
+from tiburon.model import WORLD, Actuator, Model, World
 from tiburon.model.actuator import voltage_of_torque
 from tiburon.model.body import ContactPoint
 from tiburon.record import field, record
@@ -101,6 +122,7 @@ class SharedRun(NamedTuple):
     `tiburon.trace.primitives.quadratic`, shape (n, ...)."""
 
 
+@public
 @traced
 @record(slots=False)
 class LoadSharingControl(RunTimeFields):
@@ -120,9 +142,10 @@ class LoadSharingControl(RunTimeFields):
     path: Any
     """The motion: a `GaitPath`, a `MotionPath`, or a configuration to hold [m or rad]."""
 
-    max_step: float | None = None
+    max_step: Any = None
     """Largest change of each force from sample to sample [N]; or of each driven joint force
-    [N or N m] where `smoothing` is on torques."""
+    [N or N m] where `smoothing` is on torques. One number, one per force or joint force, or by name
+    of contacts, forces or joints; others are not bounded then."""
 
     smoothing: SmoothingPenalty | StepBound | None = field(default_factory=SmoothingPenalty)
     """How forces stay continuous when contacts change; None for not at all."""
@@ -162,6 +185,10 @@ class LoadSharingControl(RunTimeFields):
 
     name: str = "share"
     """Prefix of the names of its states."""
+
+    failed: Any = ()
+    """Names of driven joints, thrusters and cables that give no force, or times by name from which
+    on they do not [s]."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -204,7 +231,9 @@ class LoadSharingControl(RunTimeFields):
                     "max_step", "one step limit", "max_step beside smoothing=StepBound(...)"
                 )
             put(self, "max_step", scheme.max_step)
-        elif not (scheme is None or isinstance(scheme, SmoothingPenalty)):
+        elif isinstance(scheme, SmoothingPenalty):
+            self._components("weight", scheme.weight, 0.0)
+        elif scheme is not None:
             raise ModelError(
                 f"smoothing: expected SmoothingPenalty, StepBound or None, got {shown(scheme)}"
             )
@@ -220,7 +249,8 @@ class LoadSharingControl(RunTimeFields):
             raise DomainError("friction_reserve", "a value from 0 to below 1", shown(reserve))
         put(self, "friction_reserve", float(reserve))
         if self.max_step is not None:
-            put(self, "max_step", positive("max_step", self.max_step, "N"))
+            put(self, "max_step", component_values("max_step", self.max_step))
+            self._components("max_step", self.max_step, UNBOUNDED)
         weight = self.full_load
         if weight is None:
             gravity = self.plan.world.gravity
@@ -235,8 +265,25 @@ class LoadSharingControl(RunTimeFields):
             put(self, gain, float(value))
         choice("contact", self.contact, CONTACTS)
         choice("through", self.through, FORCE_TARGETS)
+        put(self, "failed", self._failures(self.failed))
         if not self.plan.layout.undriven:
             raise ModelError("plan: expected a floating body or object, got only driven joints")
+
+    def _failures(self, given: Any) -> tuple[tuple[str, tuple[float]], ...]:
+        """Return times of failures by name, or raise if the plan does not allow them."""
+        if isinstance(given, str):
+            given = (given,)
+        rows = given.items() if isinstance(given, Mapping) else given
+        try:
+            pairs = [(row, PAST_TIME) if isinstance(row, str) else tuple(row) for row in rows]
+            times = {str(name): float(np.ravel(time)[0]) for name, time in pairs}
+        except (TypeError, ValueError, IndexError):
+            times = {"": np.nan}
+        if np.isnan(list(times.values())).any():
+            raise DomainError("failed", "names of actuators, or times by name [s]", shown(given))
+        # names that the plan knows, with limits that can be zero
+        self.plan.failures(tuple(times))
+        return tuple((name, (time,)) for name, time in times.items())
 
     # states
 
@@ -310,6 +357,7 @@ class LoadSharingControl(RunTimeFields):
         model = state.model
         self._check_model(model)
         self._check_motors(model)
+        self._check_contacts(state)
         own = run_time_fields(self, state)
         memory = self.initial_discrete_state(model) if state.own_z is None else state.own_z
         z = list(memory) if not isinstance(memory, TracedArray) else entries(memory)
@@ -329,20 +377,24 @@ class LoadSharingControl(RunTimeFields):
         sample, shifts = self._sampled(state, own, dt, offsets, shifts)
         planned = [sample.touching.get(name, 1.0) for name in plan.contact_names]
         touching = self._touching(state, planned, touched, started)
+        failed, touching = self._failed(own, state.time, touching)
         change: Scalar = 0.0
+        for _, (begin,) in own.get("failed", ()):
+            change = np.maximum(change, np.where((state.time >= begin) & (last < begin), 1.0, 0.0))
         for a, b in zip(touching, touched, strict=True):
             change = np.maximum(change, np.abs(a - b))
         changed_at = np.where((change > 0.5) & (started > 0.5), state.time, changed_at)
-        rho: Scalar = 0.0
+        fade: Scalar = 0.0
         if isinstance(self.smoothing, SmoothingPenalty):
-            weight, duration = own["smoothing"]
-            rho = started * ramp(weight, state.time - changed_at, duration)
+            fade = started * ramp(1.0, state.time - changed_at, own["smoothing"][-1])
         # contacts that were lifted carry nothing
         before = list(x)
         for k, group in enumerate(layout.groups):
             for place in group.places:
                 before[place] = touching[k] * x[place]
-        found = self._shared(state, own, sample, touching, before, tau, drift, rho, started, dt)
+        found = self._shared(
+            state, own, sample, touching, before, tau, drift, fade, started, dt, failed
+        )
         good = (found.status < 0.5) | (found.status > RELAXED)
         forces = entries(found.x)
         missing = [np.where(good, d, 0.0) for d in forces[layout.size :]]
@@ -407,6 +459,21 @@ class LoadSharingControl(RunTimeFields):
             raise ModelError(
                 f"model {model.name!r}: LoadSharingControl was made for {own.name!r}, whose "
                 "joints differ; make the plan for this robot"
+            )
+
+    def _check_contacts(self, state: State) -> None:
+        """Refuse a run without the contacts of the plan: nothing would carry its forces."""
+        if not self.plan.candidates or state.owner is not self:
+            return
+        contact = state.system.contact
+        known = set() if contact is None else {x.name for x in contact[0].candidates}
+        missing = [x.name for x in self.plan.candidates if x.name not in known]
+        if missing:
+            raise ModelError(
+                f"LoadSharingControl: contact {missing[0]!r} of the plan does not act in the run, "
+                f"which has {len(known) or 'no'} contacts; simulate in the world of the plan, with "
+                "the same contact_pairs",
+                name=missing[0],
             )
 
     def _check_motors(self, model: Model) -> None:
@@ -531,6 +598,21 @@ class LoadSharingControl(RunTimeFields):
             found[k] = np.where(felt, found[k], 0.0)
         return found
 
+    def _failed(
+        self, own: dict[str, Any], time: Scalar, touching: Scalars
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """Return 1 for each driven joint without force, and contacts and drives that take part."""
+        marks: list[Scalar] = [0.0] * len(self.plan.layout.driven)
+        taking = list(touching)
+        for name, (begin,) in own.get("failed", ()):
+            gone = np.where(time >= begin, 1.0, 0.0)
+            joints, drives = self.plan.failures((name,))
+            for k in joints:
+                marks[k] = gone
+            for k in drives:
+                taking[k] = (1.0 - gone) * taking[k]
+        return marks, taking
+
     def _measured_places(self, state: State) -> list[list[int]]:
         """Return the places of the forces of each contact among the discrete states.
 
@@ -566,19 +648,27 @@ class LoadSharingControl(RunTimeFields):
         before: Scalars,
         tau: Scalars,
         drift: Scalars,
-        rho: Scalar,
+        fade: Scalar,
         started: Scalar,
         dt: Scalar,
+        failed: Scalars,
     ) -> TrackedLoad:
         """Share the load of the desired accelerations."""
         plan = self.plan
-        limit = own.get("max_step", UNBOUNDED)
-        friction, torsion, limits, weights, surfaces = plan.split_parameters(own["plan"])
+        friction, torsion, limits, weights, surfaces, passive = plan.split_parameters(own["plan"])
         if not isinstance(plan.objective, Sum):
             weights = [1.0, *weights]
-        weights = [*weights, *([rho] if self._smooths else ()), 1.0]
-        bound = np.where(started > 0.5, limit, UNBOUNDED)
-        loads, caps = self._transfer(sample, touching, before, own["full_load"], bound, dt)
+        rho, smoothing = self._smoothing_weights(own, fade)
+        weights = [*weights, *smoothing, 1.0]
+        bounds: list[Scalar] = []
+        if self.max_step is not None:
+            limits_of = self._components("max_step", own["max_step"], UNBOUNDED)
+            bounds = [np.where(started > 0.5, x, UNBOUNDED) for x in limits_of]
+            if self._on == "torques":
+                # the force of a failed actuator is gone at once
+                gone = zip(bounds, failed, strict=True)
+                bounds = [np.where(mark > 0.5, UNBOUNDED, x) for x, mark in gone]
+        loads, caps = self._transfer(sample, touching, before, own["full_load"], bounds, dt)
         weights += [load_weight(load) for load in loads]
         aims: list[Scalar] = []
         for foot in self._aimed:
@@ -593,11 +683,11 @@ class LoadSharingControl(RunTimeFields):
             row(touching),
             row(before),
             row(tau),
-            bound,
+            row(bounds),
             np.zeros(len(self._plan.limit_names)),
-            np.zeros(len(tau)),
+            row(failed),
             np.array([x for site in plan.sites for x in site.values]),
-            *map(row, (friction, torsion, limits, weights, surfaces)),
+            *map(row, (friction, torsion, limits, weights, surfaces, ())),
             row([sample.touching.get(name, 1.0) for name in plan.contact_names]),
             row(aims or [0.0] * AIM_SIZE),
             row([k * k, 2.0 * k, own["slip_damping"], 1.0 - own["friction_reserve"], rho]),
@@ -606,9 +696,43 @@ class LoadSharingControl(RunTimeFields):
         )
         around: Any = {"world": state.system.world, **_now(state)}
         with unbound(model=plan.model != state.model, world=False):
+            acting = self._passive_forces(state, passive)
+            around["external_force"] = {
+                frame: row(wrench) for frame, wrench in summed_wrenches(acting.wrenches).items()
+            }
+            given = (*given, row(acting.force))
             found = tracked_load.call(plan.model, given, around, self._options)
         values = found.values() if isinstance(found, dict) else found
         return TrackedLoad(*values)
+
+    def _passive_forces(self, state: State, values: Scalars) -> AppliedForces:
+        """Return the forces of friction and springs that act in the run.
+
+        Of a plan for the robot of the run their values are those of the case; otherwise those of
+        the plan. Stiction of `passive="stick_slip"` counts as smooth friction.
+
+        Args:
+            state: The state.
+            values: Run-time parameters of the plan's passive elements.
+        """
+        plan, given = self.plan, iter(values)
+        own = [(x, [next(given) for _ in x.parameters()]) for x in plan.passive_elements]
+        running = state.system.elements_with_parameters() if plan.passive else []
+        slips = any(isinstance(x, StickSlip) for x, _ in running)
+        springs = {spring.name for spring in state.model.springs}
+        acting: list[tuple[Element, Scalars]] = [
+            (x, p) for x, p in running
+            if isinstance(x, PassiveJoints) or (isinstance(x, PointSpring) and x.name in springs)
+        ]  # fmt: skip
+        if slips or plan.model != state.model:
+            names = {x.name for x, _ in acting}
+            acting = [
+                (x, p) for x, p in own
+                if x.name in names or (slips and isinstance(x, PassiveJoints))
+            ]  # fmt: skip
+        around = surroundings(plan.model, state.system.world)
+        here = Setting(plan.model, (), (), *around)
+        return passive_forces(here, entries(state.q), entries(state.v), acting)
 
     def _transfer(
         self,
@@ -616,7 +740,7 @@ class LoadSharingControl(RunTimeFields):
         touching: Scalars,
         before: Scalars,
         full: Scalar,
-        bound: Scalar,
+        bounds: Scalars,
         dt: Scalar,
     ) -> tuple[list[Scalar], list[Scalar]]:
         """Return the load of each contact, 0 to 1, and its largest normal force [N].
@@ -641,7 +765,8 @@ class LoadSharingControl(RunTimeFields):
             cap = np.maximum(np.minimum(growing, falling), least)
             if self.max_step is not None and self._on == "forces":
                 # no faster than forces may change
-                cap = np.maximum(cap, last - (1.0 - STEP_LIMIT_MARGIN) * bound)
+                step = bounds[group.normal]
+                cap = np.maximum(cap, last - (1.0 - STEP_LIMIT_MARGIN) * step)
             loads.append(load)
             # contacts that do not touch carry nothing anyway
             caps.append(np.where(touches > 0.5, cap, UNBOUNDED))
@@ -687,13 +812,50 @@ class LoadSharingControl(RunTimeFields):
         """The plan with smoothing, loads of contacts and step limits."""
         objective: Any = self.plan.objective
         if self._smooths:
-            objective = objective + (
-                FadingSmoothness() if self._on == "forces" else TorqueSmoothness()
-            )
+            kind = FadingSmoothness if self._on == "forces" else TorqueSmoothness
+            objective = objective + kind(dict.fromkeys(self._weighted, 1.0))
         objective = objective + ContactLoad(len(self.plan.layout.groups))
         limits = self.plan.limits.with_steps(None if self.max_step is None else self._on)
         limits = limits._replace(relax=())
-        return replace(self.plan, objective=objective, limits=limits)
+        return replace(self.plan, objective=objective, limits=limits, passive=False)
+
+    @cached_property
+    def _weighted(self) -> tuple[str, ...]:
+        """Names of what is smoothed with weights of its own; none for one weight for all."""
+        scheme = self.smoothing
+        if not isinstance(scheme, SmoothingPenalty) or not isinstance(scheme.weight, tuple):
+            return ()
+        plan = self.plan
+        driven = tuple(plan.model.v_names[i] for i in plan.layout.driven)
+        return plan.names if self._on == "forces" else driven
+
+    def _smoothing_weights(self, own: dict[str, Any], fade: Scalar) -> tuple[Scalar, list[Scalar]]:
+        """Return the largest weight of a change from sample to sample, and those of the objective.
+
+        Args:
+            own: Run-time fields.
+            fade: What is left of the weights, 0 to 1.
+        """
+        if not isinstance(self.smoothing, SmoothingPenalty):
+            return 0.0, []
+        given = own["smoothing"][:-1]
+        largest = given[0]
+        for weight in given[1:]:
+            largest = np.maximum(largest, weight)
+        if not self._weighted:
+            return fade * largest, [fade * largest]
+        each = self._components("weight", self.smoothing.weight, 0.0, given)
+        return fade * largest, [fade, *each]
+
+    def _components(
+        self, argument: str, values: Any, default: float, p: Scalars | None = None
+    ) -> list[Scalar]:
+        """Return a value per force or driven joint force, whichever is kept continuous."""
+        plan = self.plan
+        places = places_of(self._on, plan.model, plan.layout)
+        numbers = component_numbers(values) if p is None else p
+        size = count_of(self._on, plan.layout)
+        return per_component(argument, component_form(values), numbers, places, size, default)
 
     @cached_property
     def _options(self) -> Any:
@@ -727,6 +889,7 @@ class LoadSharingControl(RunTimeFields):
         """Names of the fields that hold run-time parameters."""
         more = ["max_step"] if self.max_step is not None else []
         more += ["smoothing"] if self._smooths else []
+        more += ["failed"] if self.failed else []
         frequencies = ("base_frequency", "joint_frequency", "foot_frequency")
         others = ("slip_damping", "step_feedback", "friction_reserve", "full_load", "path", "plan")
         return (*frequencies, *others, *more)
@@ -738,15 +901,22 @@ class LoadSharingControl(RunTimeFields):
             self._options,
             type(self.smoothing).__name__,
             self._on,
-            self.max_step is not None,
+            component_form(getattr(self.smoothing, "weight", None)),
+            None if self.max_step is None else (True, component_form(self.max_step)),
             self.transfers,
             self.contact,
             self.through,
             self.name,
+            tuple(name for name, _ in self.failed),
+            self.plan.passive,
             # where sites are is compiled in
             tuple(site.values for site in self.plan.sites),
             model_key(self.plan.model),
         )
+
+    def structure_in(self, model: Model, world: World) -> Hashable:
+        """Return the structure, and whether the run is of the robot that the plan was made for."""
+        return (self.structure(), self.plan.model == model)
 
 
 def _voltage(actuator: Actuator, force: Scalar, v: Scalar) -> Scalar:
@@ -768,7 +938,7 @@ def _row(like: Any) -> Any:
     """Return a function that makes an array of scalars, traced if the state is."""
     if isinstance(like, TracedArray):
         return lambda values: as_traced(list(values))
-    return lambda values: joined(list(values), like)
+    return lambda values: joined(list(values), like) if len(values) else np.zeros(0)
 
 
 def _in_world(joint: Any, q: Scalars) -> list[Scalar]:

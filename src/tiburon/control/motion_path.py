@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.piecewise import PathSample, entries, row_of
-from tiburon.argument_checks import positive, vector
+from tiburon.argument_checks import is_numeric, positive, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
 from tiburon.contact.geometry.height_field import field_size, placed_field, terrain_height
@@ -76,6 +76,7 @@ class MotionSample(NamedTuple):
     """Where feet should be in the air, by name of the contact point."""
 
 
+@public
 @record
 class MotionPath:
     """A motion of a robot: a posture, paths of floating bodies and of joints, times of contacts.
@@ -94,7 +95,8 @@ class MotionPath:
     """Path of joints, with their names."""
 
     contacts: Any = ()
-    """Times between which a contact carries load [s], by name; others always do."""
+    """Times between which a contact carries load [s], by name: begin and end, or several pairs of
+    them in order; others always do."""
 
     transfer: float = TRANSFER
     """Time in which contacts take up their load, and give it up before their end [s]."""
@@ -121,11 +123,17 @@ class MotionPath:
                     "JointPath.through(..., joints=[...])"
                 )
         times = []
-        for name, pair in _pairs("contacts", self.contacts):
-            begin, end = (float(x) for x in vector(f"contacts[{name!r}]", pair, 2))
-            if not begin < end:
-                raise DomainError(f"contacts[{name!r}]", "begin < end", f"{begin:g}, {end:g} s")
-            times.append((name, (begin, end)))
+        for name, pairs in _pairs("contacts", self.contacts):
+            what = f"contacts[{name!r}]"
+            count = max(1, np.size(pairs) // 2) if is_numeric(pairs) else 1
+            own = vector(what, np.ravel(pairs) if is_numeric(pairs) else pairs, 2 * count)
+            if np.isnan(own).any() or not (np.diff(own) > 0.0).all():
+                raise DomainError(
+                    what,
+                    "begin < end, and each interval after the one before",
+                    f"{', '.join(f'{x:g}' for x in own)} s",
+                )
+            times.append((name, tuple(own.tolist())))
         put(self, "contacts", tuple(times))
         put(self, "transfer", positive("transfer", self.transfer, "s"))
 
@@ -165,7 +173,7 @@ class MotionPath:
             len(self.posture),
             tuple((name, path.structure()) for name, path in self.bodies),
             None if self.joints is None else self.joints.structure(),
-            tuple(name for name, _ in self.contacts),
+            tuple((name, len(times)) for name, times in self.contacts),
         )
 
     def sample(
@@ -193,15 +201,33 @@ class MotionPath:
         transfer, *times = p[len(self.posture) :]
         touching: dict[str, Scalar] = {}
         spans: dict[str, tuple[Scalar, Scalar]] = {}
-        for k, (name, _) in enumerate(self.contacts):
-            begin, end = times[2 * k : 2 * k + 2]
-            touching[name] = np.where((time >= begin) & (time < end), 1.0, 0.0)
-            spans[name] = (time - begin, end - time)
+        at = 0
+        for name, given_times in self.contacts:
+            own_times = times[at : at + len(given_times)]
+            at += len(given_times)
+            touching[name], spans[name] = _interval(own_times, time)
         return MotionSample(poses, joints, touching, spans, transfer, {})
 
     def posture_of(self, p: Scalars) -> Scalars:
         """Return the posture among the run-time parameters."""
         return p[: len(self.posture)]
+
+
+def _interval(times: Scalars, time: Scalar) -> tuple[Scalar, tuple[Scalar, Scalar]]:
+    """Return whether a time is in an interval; time since its begin, and until its end [s].
+
+    Between two intervals both are those of the one before, which has ended.
+
+    Args:
+        times: Begin and end of each interval, ascending [s].
+        time: Time [s].
+    """
+    begin, end = times[:2]
+    for k in range(2, len(times), 2):
+        begun = time >= times[k]
+        begin, end = np.where(begun, times[k], begin), np.where(begun, times[k + 1], end)
+    inside = np.where((time >= begin) & (time < end), 1.0, 0.0)
+    return inside, (time - begin, end - time)
 
 
 def _pairs(what: str, given: Any) -> tuple[tuple[str, Any], ...]:
@@ -215,6 +241,7 @@ def _pairs(what: str, given: Any) -> tuple[tuple[str, Any], ...]:
         ) from None
 
 
+@public
 @record
 class GaitPath:
     """Path of a legged robot: motion of its base, footholds and swing motions of a gait.

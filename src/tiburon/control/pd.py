@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.arguments import public
 from tiburon.control.joint_tracking import (
     Gains,
     JointSelection,
@@ -72,6 +73,7 @@ class PD(RunTimeFields):
         return (forms(self, self.run_time_names), self.joints, self.through)
 
 
+@public
 @traced
 @record
 class PID(RunTimeFields):

@@ -35,6 +35,7 @@ LOG_BYTES = 2**30
 """Largest size of a log file [bytes]."""
 
 
+@public
 @traced
 @record(slots=False)
 class Replay:

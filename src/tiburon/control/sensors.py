@@ -10,6 +10,7 @@ import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.algorithms.rnea import transmitted
+from tiburon.arguments import public
 from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, OptionError, UnknownNameError, shown
 from tiburon.model import Model
@@ -26,6 +27,7 @@ DEFAULT_RATE = 100.0
 PerChannel = float | tuple[float, ...]
 
 
+@public
 class _FrameSensor(Sensor):
     """A sensor fixed to a body or frame, with constant channels."""
 
@@ -52,6 +54,7 @@ class _FrameSensor(Sensor):
             raise UnknownNameError("frame", self.frame, model.frame_names, where=where)
 
 
+@public
 @record
 class JointSensor(Sensor):
     """Encoders: positions and velocities of joints, as in q and v."""
@@ -95,6 +98,7 @@ class JointSensor(Sensor):
         return (*(now.q[k] for k in q), *(now.v[k] for k in v))
 
 
+@public
 @record
 class InertialSensor(_FrameSensor):
     """An inertial measurement unit: angular velocity and proper acceleration of a frame.
@@ -126,6 +130,7 @@ class InertialSensor(_FrameSensor):
         return (*moving.vel.angular, *subtract(a, g))
 
 
+@public
 @record
 class DepthSensor(_FrameSensor):
     """A pressure sensor: depth of a frame's origin below the free surface, positive downward.
@@ -152,6 +157,7 @@ class DepthSensor(_FrameSensor):
         return (surface - now.kinematics.frame_pose(self.frame).p[2],)
 
 
+@public
 @record
 class VelocityLog(_FrameSensor):
     """A Doppler log: velocity of a frame's origin over ground or through the water, frame axes."""
@@ -190,6 +196,7 @@ class VelocityLog(_FrameSensor):
         return subtract(v, matrix_vector(transpose(place.R), flow))
 
 
+@public
 @record
 class ForceTorqueSensor(Sensor):
     """A force-torque sensor in the joint of a body: the wrench its parent transmits to the body.
@@ -247,6 +254,7 @@ class ForceTorqueSensor(Sensor):
         return tuple(frame.transform.force(forces[frame.body]))
 
 
+@public
 @record
 class ContactSensor(Sensor):
     """Tactile sensors: the force of named contacts, and whether they touch.
@@ -357,6 +365,7 @@ class ContactSensor(Sensor):
         return found
 
 
+@public
 @record
 class PoseSensor(_FrameSensor):
     """Pose of a frame in the world: position and quaternion (w, x, y, z)."""

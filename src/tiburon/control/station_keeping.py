@@ -35,6 +35,7 @@ from tiburon.trace.declared import traced
 AXES = ("rx", "ry", "rz", "x", "y", "z")
 
 
+@public
 @traced
 @record
 class StationKeeping(RunTimeFields):

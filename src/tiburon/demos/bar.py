@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
     from tiburon.results.trajectory import Trajectory
 
-ANGLE = np.pi / 2.0
-"""By which the bar is turned about a horizontal axis [rad] (Nahon 1991, section 6.2.7)."""
+ANGLE = np.pi / 6.0
+"""By which the bar is turned about a horizontal axis [rad].
 
-TURN = 2.0
+In the whole turn of Nahon 1991, section 6.2.7, by 90 degrees, wrists pass through the pose in which
+their first and last axes coincide.
+"""
+
+TURN = 1.0
 """Time of the turn [s]."""
 
 WEIGHTLESS = tb.World(gravity=(0.0, 0.0, 0.0))
@@ -74,7 +78,7 @@ def bar(duration: float | None = None) -> Demonstration:
     """Let two arms turn a bar twice: by the least squeeze, and by the least loss.
 
     Args:
-        duration: Simulated time [s]; 2.2 by default.
+        duration: Simulated time [s]; 1.2 by default.
     """
     length = TURN + 0.2 if duration is None else duration
     runs = {name: turn_bar(objective, length) for name, objective in OBJECTIVES.items()}

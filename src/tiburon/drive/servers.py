@@ -510,6 +510,9 @@ class PageServer:
         class Connection(ServerConnection):
             """A connection that is pending until it is authenticated."""
 
+            is_open = False
+            """Whether it was accepted as a WebSocket."""
+
             def connection_made(self, transport: Any) -> None:
                 super().connection_made(transport)
                 pending.add(self, transport.abort)
@@ -547,7 +550,10 @@ class PageServer:
         if refusal is not None:
             advice = "Further names are accepted with --allow-host.\n"
             return connection.respond(http.HTTPStatus.FORBIDDEN, f"{refusal}\n{advice}")
-        url = urlsplit(request.path)
+        try:
+            url = urlsplit(request.path)
+        except ValueError:
+            return connection.respond(http.HTTPStatus.BAD_REQUEST, "Expected the path of a page.\n")
         shown = parse_qs(url.query).get("token", [None])[0]
         if not self.access.accepts(shown):
             reason = "This page needs the token that the server printed: .../?token=...\n"
@@ -565,7 +571,8 @@ class PageServer:
             response.headers[name] = value
         return response
 
-    async def _serve(self, connection: "ServerConnection") -> None:
+    async def _serve(self, connection: Any) -> None:
+        connection.is_open = True
         if self._pages >= MAX_CLIENTS:
             await connection.close(1013, f"{MAX_CLIENTS} pages at most")
             return
@@ -607,14 +614,16 @@ class _PageLink:
 
 
 def _logger() -> logging.Logger:
-    """Return a logger that ignores malformed requests, which could fill the log."""
+    """Return a logger that strangers cannot fill: it omits requests that were not accepted."""
     logger = logging.getLogger("tiburon.drive.page")
-    logger.addFilter(_is_ours)
+    logger.addFilter(_is_logged)
     return logger
 
 
-def _is_ours(record: logging.LogRecord) -> bool:
-    return not record.getMessage().startswith(("opening handshake failed", "connection rejected"))
+def _is_logged(record: logging.LogRecord) -> bool:
+    """Return whether a record concerns the server, or a connection that was accepted."""
+    connection = getattr(record, "websocket", None)
+    return connection is None or connection.is_open
 
 
 def _data(message: Mapping[str, Any], form: str) -> str | bytes:

@@ -15,6 +15,7 @@ from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
+from tiburon.contact.candidates import refuse_meshes
 from tiburon.drive import edits
 from tiburon.drive.dashboard import Dashboard, modes_of
 from tiburon.drive.forecast import Forecast, forecast
@@ -24,7 +25,7 @@ from tiburon.drive.tick_python import PartnerTicks
 from tiburon.drive.ticker import Row, Ticker, TickReport
 from tiburon.errors import DomainError, ModelError, OptionError, TiburonError, UnknownNameError
 from tiburon.functions.assembly import closed_start, resting_position
-from tiburon.functions.contact import check_gaps, refuse_meshes
+from tiburon.functions.contact import check_gaps
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.trajectory import Trajectory
@@ -61,6 +62,7 @@ class Snapshot(NamedTuple):
     """Discrete states of elements."""
 
 
+@public
 class Drive:
     """A robot in real-time simulation, controlled by an operator.
 
@@ -112,7 +114,7 @@ class Drive:
             sensors: Sensors; the step must divide their periods.
             passive: Whether friction and springs act, as in `simulate`.
             limits: Whether joints stop at their limits.
-            contact: "rigid", "compliant", False for none, or None: by the ground, as in `simulate`.
+            contact: "rigid", "compliant", False for none, or None: as in `simulate`.
             contact_pairs: Names of two bodies each that may touch, as in `simulate`.
             method: One-step integrator with fixed steps.
             dt: Step [s].

@@ -6,6 +6,7 @@ raises an error instead of exhausting memory or time.
 
 import time
 from pathlib import Path
+from typing import NoReturn
 
 from tiburon.errors import ModelFileError
 from tiburon.regular_file import read_regular_file
@@ -23,32 +24,53 @@ MAX_MAGNITUDE = 1e50
 """Magnitude from which values are rejected: products of such values would overflow."""
 
 MAX_SECONDS = 10.0
-"""Longest time spent on one file [s]."""
+"""Longest processor time spent on one file [s]."""
 
 
 class Budget:
     """Time and size limits for one file and those it includes.
 
+    Processor time counts, of the thread that made the budget and of processes that work for it: a
+    busy machine refuses no file.
+
     Attributes:
         file: Name of the file in messages.
-        deadline: Time limit on the clock of `time.monotonic` [s].
+        deadline: Time limit on the clock of `time.thread_time` [s].
     """
 
     __slots__ = ("deadline", "file")
 
-    def __init__(self, file: str, deadline: float | None = None) -> None:
+    def __init__(self, file: str, seconds: float = MAX_SECONDS) -> None:
+        """Begin to count.
+
+        Args:
+            file: Name of the file in messages.
+            seconds: Processor time that reading may take [s].
+        """
         self.file = file
-        self.deadline = time.monotonic() + MAX_SECONDS if deadline is None else deadline
+        self.deadline = time.thread_time() + seconds
+
+    @property
+    def left(self) -> float:
+        """Processor time that is left [s], not negative."""
+        return max(0.0, self.deadline - time.thread_time())
+
+    def spend(self, seconds: float) -> None:
+        """Count processor time of another process [s]."""
+        self.deadline -= seconds
 
     def check_time(self) -> None:
         """Raise `ModelFileError` after the deadline."""
-        if time.monotonic() > self.deadline:
-            raise ModelFileError(
-                self.file,
-                f"reading must finish within {MAX_SECONDS:g} s, and has not; split the file, or "
-                "build the "
-                "robot in Python",
-            )
+        if time.thread_time() > self.deadline:
+            self.exceed()
+
+    def exceed(self) -> NoReturn:
+        """Raise `ModelFileError`: reading takes too long."""
+        raise ModelFileError(
+            self.file,
+            f"reading must take at most {MAX_SECONDS:g} s of processor time, got more; split the "
+            "file, or build the robot in Python",
+        )
 
     def check_links(self, count: int) -> None:
         """Raise `ModelFileError` if there are too many bodies."""

@@ -29,18 +29,15 @@ both have fewer coordinates than in MuJoCo. Fixed tendons couple sums of joint p
 other equality closes a loop.
 """
 
-import importlib
 import itertools
 import math
 import os
-import re
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,7 +45,7 @@ from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.formats.lenient import FilePart, Findings, lenient_body, lenient_model
 from tiburon.formats.limits import MAX_MAGNITUDE, Budget
-from tiburon.formats.mjcf_guard import check_files
+from tiburon.formats.mjcf_compile import CompiledModel, read_compiled
 from tiburon.model import (
     WORLD,
     Actuator,
@@ -102,37 +99,29 @@ class Names:
     and sites share one namespace, and every element has a name.
     """
 
-    def __init__(self, mujoco: Any, compiled: Any) -> None:
-        """Choose all names.
-
-        Args:
-            mujoco: The package.
-            compiled: An `MjModel`.
-        """
-        self._mujoco = mujoco
+    def __init__(self, compiled: CompiledModel) -> None:
+        """Choose all names."""
         self._compiled = compiled
-        kinds = mujoco.mjtObj
         places: set[str] = {WORLD}
         self._bodies = [WORLD]
         for i in range(1, compiled.nbody):
-            self._bodies.append(_unique(self._given(kinds.mjOBJ_BODY, i) or f"body_{i}", places))
+            self._bodies.append(_unique(self._given("body", i) or f"body_{i}", places))
         self._places = places
         self._sites = [
-            _unique(self._given(kinds.mjOBJ_SITE, i) or f"site_{i}", places, "_site")
+            _unique(self._given("site", i) or f"site_{i}", places, "_site")
             for i in range(compiled.nsite)
         ]
         self._joint_names: set[str] = {
-            name for i in range(compiled.njnt) if (name := self._given(kinds.mjOBJ_JOINT, i))
+            name for i in range(compiled.njnt) if (name := self._given("joint", i))
         }
         self._joints = [
-            self._given(kinds.mjOBJ_JOINT, i) or self.new_joint(f"joint_{i}")
-            for i in range(compiled.njnt)
+            self._given("joint", i) or self.new_joint(f"joint_{i}") for i in range(compiled.njnt)
         ]
 
-    def _given(self, kind: Any, index: int) -> str:
+    def _given(self, kind: str, index: int) -> str:
         """Return the name in the file, or ""."""
-        name = self._mujoco.mj_id2name(self._compiled, kind, index)
-        return name if name and name.strip() else ""
+        name = self._compiled.name(kind, index)
+        return name if name.strip() else ""
 
     def body(self, index: int) -> str:
         """Return the name of a body."""
@@ -148,23 +137,23 @@ class Names:
 
     def geom(self, index: int) -> str:
         """Return the name of a geometry, which may be empty."""
-        return self._given(self._mujoco.mjtObj.mjOBJ_GEOM, index)
+        return self._given("geom", index)
 
     def mesh(self, index: int) -> str:
         """Return the name of a mesh."""
-        return self._given(self._mujoco.mjtObj.mjOBJ_MESH, index)
+        return self._given("mesh", index)
 
     def key(self, index: int) -> str:
         """Return the name of a keyframe."""
-        return self._given(self._mujoco.mjtObj.mjOBJ_KEY, index) or f"key_{index}"
+        return self._given("key", index) or f"key_{index}"
 
     def equality(self, index: int) -> str:
         """Return the name of an equality."""
-        return self._given(self._mujoco.mjtObj.mjOBJ_EQUALITY, index) or f"equality_{index}"
+        return self._given("equality", index) or f"equality_{index}"
 
     def actuator(self, index: int) -> str:
         """Return the name of an actuator."""
-        return self._given(self._mujoco.mjtObj.mjOBJ_ACTUATOR, index) or f"actuator_{index}"
+        return self._given("actuator", index) or f"actuator_{index}"
 
     def new_place(self, wanted: str) -> str:
         """Return a name for a body that the file does not have."""
@@ -210,22 +199,20 @@ HIDDEN_GROUP = 3
 """First group that MuJoCo hides by default: by convention, collision geometry."""
 
 
-def mesh_paths(spec: Any, compiled: Any, names: Names, path: Path) -> dict[int, str]:
-    """Return the mesh files of a compiled `MjSpec` by index; inline meshes have none."""
-    files: dict[str, str] = {}
-    for mesh in spec.meshes:
-        if not mesh.file:
-            continue
-        folder = getattr(getattr(mesh, "compiler", spec), "meshdir", "") or ""
-        name = Path(mesh.file).name if spec.strippath else mesh.file
-        # absolute, since the working directory may change
-        place = os.path.abspath(path.parent / folder / name)
-        files[mesh.name or Path(mesh.file).stem] = place
+def mesh_paths(compiled: CompiledModel, names: Names, path: Path) -> dict[int, str]:
+    """Return the mesh files of a model by index; inline meshes have none."""
+    # absolute, since the working directory may change
+    files = {
+        name or Path(file).stem: os.path.abspath(path.parent / file)
+        for name, file in compiled.texts["meshes"]
+    }
     numbered = ((i, files.get(names.mesh(i))) for i in range(compiled.nmesh))
     return {i: file for i, file in numbered if file is not None}
 
 
-def read_shapes(compiled: Any, names: Names, meshes: Mapping[int, str]) -> dict[int, list[Shape]]:
+def read_shapes(
+    compiled: CompiledModel, names: Names, meshes: Mapping[int, str]
+) -> dict[int, list[Shape]]:
     """Return the shapes of all bodies by index, without those of the world.
 
     Height fields and signed distance fields are not supported and left out.
@@ -252,7 +239,7 @@ def read_shapes(compiled: Any, names: Names, meshes: Mapping[int, str]) -> dict[
     return shapes
 
 
-def _geometry(compiled: Any, i: int, meshes: Mapping[int, str]) -> Geometry | None:
+def _geometry(compiled: CompiledModel, i: int, meshes: Mapping[int, str]) -> Geometry | None:
     """Return the geometry with full lengths instead of MuJoCo's half lengths."""
     kind = int(compiled.geom_type[i])
     a, b, c = compiled.geom_size[i].tolist()
@@ -284,7 +271,9 @@ MAX_FILTERED = 500
 """Most pairs of bodies of different trees that are left out because their bits do not match."""
 
 
-def read_contact_pairs(compiled: Any, names: Names, findings: Findings) -> list[ContactPair]:
+def read_contact_pairs(
+    compiled: CompiledModel, names: Names, findings: Findings, budget: Budget
+) -> list[ContactPair]:
     """Return which bodies touch, or do not, beyond the rule for all."""
     found: dict[frozenset[str], ContactPair] = {}
 
@@ -313,18 +302,14 @@ def read_contact_pairs(compiled: Any, names: Names, findings: Findings) -> list[
         own = (int(compiled.geom_contype[i]), int(compiled.geom_conaffinity[i]))
         if body and any(own):
             bits.setdefault(body, set()).add(own)
-    filtered = [
-        (a, b)
-        for a, b in itertools.combinations(bits, 2)
-        if roots[a] != roots[b] and not any(p & t or s & q for p, q in bits[a] for s, t in bits[b])
-    ]
-    if len(filtered) > MAX_FILTERED:
+    count, filtered = _filtered_pairs(bits, roots, budget)
+    if count > MAX_FILTERED:
         findings.add(
-            f"left out: contype and conaffinity of {len(filtered)} pairs of bodies, which touch "
-            "here; give contact_pairs"
+            f"left out: contype and conaffinity of {count} pairs of bodies, which touch here; give "
+            "contact_pairs"
         )
     else:
-        for a, b in filtered:
+        for a, b in sorted(filtered):
             add(a, b, False, None)
     turning = int(((compiled.geom_condim > 3) & (compiled.geom_contype != 0)).sum())
     turning += int((compiled.pair_dim > 3).sum())
@@ -336,14 +321,48 @@ def read_contact_pairs(compiled: Any, names: Names, findings: Findings) -> list[
     return list(found.values())
 
 
-def _color(compiled: Any, i: int) -> tuple[float, float, float, float]:
+def _filtered_pairs(
+    bits: Mapping[int, set[tuple[int, int]]], roots: Sequence[int], budget: Budget
+) -> tuple[int, list[tuple[int, int]]]:
+    """Return the bodies of different trees whose bits do not match, and their number.
+
+    Args:
+        bits: Pairs of contype and conaffinity by body.
+        roots: Root of the tree of each body.
+        budget: Time limit.
+
+    Returns:
+        Number of pairs, and the pairs themselves up to `MAX_FILTERED`.
+    """
+    kinds: dict[frozenset[tuple[int, int]], list[int]] = {}
+    for body, own in bits.items():
+        kinds.setdefault(frozenset(own), []).append(body)
+    count, pairs = 0, []
+    for (one, first), (other, second) in itertools.combinations_with_replacement(kinds.items(), 2):
+        budget.check_time()
+        if any(p & t or s & q for p, q in one for s, t in other):
+            continue
+        same = Counter(roots[b] for b in second)
+        found = sum(len(second) - same[roots[a]] for a in first)
+        count += found // 2 if one is other else found
+        if count <= MAX_FILTERED:
+            pairs += [
+                (min(a, b), max(a, b))
+                for a in first
+                for b in second
+                if roots[a] != roots[b] and (one is not other or a < b)
+            ]
+    return count, pairs
+
+
+def _color(compiled: CompiledModel, i: int) -> tuple[float, float, float, float]:
     material = int(compiled.geom_matid[i])
     rgba = compiled.geom_rgba[i] if material < 0 else compiled.mat_rgba[material]
     r, g, b, a = np.clip(rgba, 0.0, 1.0).tolist()
     return (r, g, b, a)
 
 
-def read_fluid(compiled: Any, body: int) -> BodyFluid | None:
+def read_fluid(compiled: CompiledModel, body: int) -> BodyFluid | None:
     """Return the hydrodynamic coefficients of a body, if the file has a fluid.
 
     MuJoCo has no buoyancy, so the volume is zero. Its two fluid models are mapped as follows: the
@@ -351,7 +370,7 @@ def read_fluid(compiled: Any, body: int) -> BodyFluid | None:
     its mean size; an ellipsoid is an `EllipsoidDrag` with MuJoCo's resistance along each axis, and
     MuJoCo's added mass at the file's density.
     """
-    density, viscosity = float(compiled.opt.density), float(compiled.opt.viscosity)
+    density, viscosity = float(compiled.opt_density), float(compiled.opt_viscosity)
     if density <= 0.0 and viscosity <= 0.0:
         return None
     first = int(compiled.body_geomadr[body])
@@ -362,7 +381,9 @@ def read_fluid(compiled: Any, body: int) -> BodyFluid | None:
     return _inertia_box(compiled, body, density, viscosity)
 
 
-def _ellipsoids(compiled: Any, immersed: list[int], density: float, viscosity: float) -> BodyFluid:
+def _ellipsoids(
+    compiled: CompiledModel, immersed: list[int], density: float, viscosity: float
+) -> BodyFluid:
     added, damping = np.zeros((6, 6)), np.zeros((6, 6))
     drag: list[EllipsoidDrag] = []
     for i in immersed:
@@ -387,7 +408,9 @@ def _ellipsoids(compiled: Any, immersed: list[int], density: float, viscosity: f
     )
 
 
-def _inertia_box(compiled: Any, body: int, density: float, viscosity: float) -> BodyFluid | None:
+def _inertia_box(
+    compiled: CompiledModel, body: int, density: float, viscosity: float
+) -> BodyFluid | None:
     mass = float(compiled.body_mass[body])
     if mass <= 0.0:
         return None
@@ -405,7 +428,7 @@ def _inertia_box(compiled: Any, body: int, density: float, viscosity: float) -> 
     )
 
 
-def _semi_axes(compiled: Any, i: int) -> Vec3:
+def _semi_axes(compiled: CompiledModel, i: int) -> Vec3:
     """Return the semi-axes of MuJoCo's ellipsoid for a geometry."""
     a, b, c = compiled.geom_size[i].tolist()
     kind = int(compiled.geom_type[i])
@@ -442,7 +465,7 @@ SAME_FRAME, SAME_AXES = 1, 3
 
 
 def read_bodies(
-    compiled: Any,
+    compiled: CompiledModel,
     names: Names,
     meshes: Mapping[int, str],
     parts: Mapping[int, FilePart],
@@ -500,7 +523,9 @@ def read_bodies(
     return bodies
 
 
-def _joint(compiled: Any, names: Names, j: int, pose: Pose, armatures: list[float]) -> Joint:
+def _joint(
+    compiled: CompiledModel, names: Names, j: int, pose: Pose, armatures: list[float]
+) -> Joint:
     """Return one joint with its limits, friction and armature."""
     kind, name = int(compiled.jnt_type[j]), names.joint(j)
     q = int(compiled.jnt_qposadr[j])
@@ -520,7 +545,7 @@ def _joint(compiled: Any, names: Names, j: int, pose: Pose, armatures: list[floa
     return axial(name, _vec3(compiled.jnt_axis[j]), offset, **data)
 
 
-def _armatures(compiled: Any) -> list[float]:
+def _armatures(compiled: CompiledModel) -> list[float]:
     """Return the armature of each joint, with the reflected inertia of actuators."""
     armatures = [float(compiled.dof_armature[dof]) for dof in compiled.jnt_dofadr]
     # actuators have armature since MuJoCo 3.4
@@ -531,7 +556,7 @@ def _armatures(compiled: Any) -> list[float]:
     return armatures
 
 
-def _limits(compiled: Any, j: int, kind: int) -> JointLimits | None:
+def _limits(compiled: CompiledModel, j: int, kind: int) -> JointLimits | None:
     given: dict[str, float] = {}
     if compiled.jnt_limited[j]:
         low, high = compiled.jnt_range[j].tolist()
@@ -541,7 +566,7 @@ def _limits(compiled: Any, j: int, kind: int) -> JointLimits | None:
     return JointLimits(**given) if given else None
 
 
-def _passive(compiled: Any, j: int, kind: int) -> JointPassive | None:
+def _passive(compiled: CompiledModel, j: int, kind: int) -> JointPassive | None:
     dof, q = int(compiled.jnt_dofadr[j]), int(compiled.jnt_qposadr[j])
     damping = float(compiled.dof_damping[dof])
     friction = float(compiled.dof_frictionloss[dof])
@@ -556,7 +581,7 @@ def _passive(compiled: Any, j: int, kind: int) -> JointPassive | None:
     return JointPassive(damping, friction, stiffness, rest)
 
 
-def _any_nonlinear(compiled: Any) -> bool:
+def _any_nonlinear(compiled: CompiledModel) -> bool:
     """Return whether joints have polynomial damping or stiffness (since MuJoCo 3.4)."""
     return any(
         getattr(compiled, table, None) is not None and bool(getattr(compiled, table).any())
@@ -564,7 +589,7 @@ def _any_nonlinear(compiled: Any) -> bool:
     )
 
 
-def _inertia(compiled: Any, index: int) -> Inertia:
+def _inertia(compiled: CompiledModel, index: int) -> Inertia:
     """Return the inertia in body axes from that in principal axes."""
     mass = float(compiled.body_mass[index])
     a, b, c = compiled.body_inertia[index].tolist()
@@ -597,7 +622,7 @@ FIXED_GAIN = 0
 
 
 def read_actuators(
-    compiled: Any, names: Names, findings: Findings
+    compiled: CompiledModel, names: Names, findings: Findings
 ) -> tuple[list[Actuator], list[Thruster]]:
     """Return motors on joints, and thrusters that act at a site along one direction.
 
@@ -619,13 +644,13 @@ def read_actuators(
     return actuators, thrusters
 
 
-def _drives_single_axis(compiled: Any, i: int, joint: int) -> bool:
+def _drives_single_axis(compiled: CompiledModel, i: int, joint: int) -> bool:
     """Return whether an actuator drives a single-axis joint with a non-zero gear."""
     one = int(compiled.jnt_type[joint]) in (SLIDE, HINGE)
     return one and float(compiled.actuator_gear[i][0]) != 0.0
 
 
-def _motor(compiled: Any, names: Names, i: int, joint: int) -> Actuator:
+def _motor(compiled: CompiledModel, names: Names, i: int, joint: int) -> Actuator:
     ratio = float(compiled.actuator_gear[i][0])
     low, high = _range(compiled, i)
     # force limits at the joint, after the gear
@@ -640,7 +665,7 @@ def _motor(compiled: Any, names: Names, i: int, joint: int) -> Actuator:
     )
 
 
-def _thruster(compiled: Any, names: Names, i: int, site: int) -> Thruster | None:
+def _thruster(compiled: CompiledModel, names: Names, i: int, site: int) -> Thruster | None:
     """Return a thruster with a direction fixed to a site and its propeller torque."""
     gear = compiled.actuator_gear[i].tolist()
     direction, moment = gear[:3], gear[3:]
@@ -670,7 +695,7 @@ def _thruster(compiled: Any, names: Names, i: int, site: int) -> Thruster | None
     )
 
 
-def _range(compiled: Any, i: int) -> tuple[float, float]:
+def _range(compiled: CompiledModel, i: int) -> tuple[float, float]:
     """Return the force limits before the gear."""
     if not compiled.actuator_forcelimited[i]:
         return -math.inf, math.inf
@@ -702,7 +727,7 @@ class _Equality(NamedTuple):
 
 
 def read_equalities(
-    compiled: Any, names: Names, bodies: Sequence[Body], findings: Findings
+    compiled: CompiledModel, names: Names, bodies: Sequence[Body], findings: Findings
 ) -> tuple[list[Body], list[Closure]]:
     """Return the bodies with coupled joints eliminated, and the remaining closures."""
     loops: list[Closure] = []
@@ -734,7 +759,7 @@ def read_equalities(
     return reduced, loops
 
 
-def unsupported_tendons(compiled: Any) -> int:
+def unsupported_tendons(compiled: CompiledModel) -> int:
     """Count the tendons that a model cannot represent: all but fixed ones in equalities."""
     tied: set[int] = set()
     for i in range(compiled.neq):
@@ -747,24 +772,24 @@ def unsupported_tendons(compiled: Any) -> int:
     )
 
 
-def _tendons(compiled: Any, i: int) -> list[int]:
+def _tendons(compiled: CompiledModel, i: int) -> list[int]:
     """Return the one or two tendons of an equality."""
     both = (int(compiled.eq_obj1id[i]), int(compiled.eq_obj2id[i]))
     return [tendon for tendon in both if tendon >= 0]
 
 
-def _is_fixed(compiled: Any, tendon: int) -> bool:
+def _is_fixed(compiled: CompiledModel, tendon: int) -> bool:
     """Return whether the length of a tendon is a sum of joint positions."""
     return bool((compiled.wrap_type[_wraps(compiled, tendon)] == WRAP_JOINT).all())
 
 
-def _wraps(compiled: Any, tendon: int) -> slice:
+def _wraps(compiled: CompiledModel, tendon: int) -> slice:
     start = int(compiled.tendon_adr[tendon])
     return slice(start, start + int(compiled.tendon_num[tendon]))
 
 
 def _arms(
-    compiled: Any, names: Names, tendon: int, couplings: Couplings
+    compiled: CompiledModel, names: Names, tendon: int, couplings: Couplings
 ) -> tuple[dict[str, float], float]:
     """Return the moment arms of independent joints on a tendon, and its constant length."""
     own = _wraps(compiled, tendon)
@@ -779,7 +804,7 @@ def _arms(
 
 
 def _tendon_coupling(
-    compiled: Any, names: Names, i: int, couplings: Couplings
+    compiled: CompiledModel, names: Names, i: int, couplings: Couplings
 ) -> TendonCoupling | None:
     """Return l1 - l1_0 = p(l2 - l2_0) between tendon lengths; None if they are constant."""
     tendon, *others = _tendons(compiled, i)
@@ -805,7 +830,7 @@ def _tendon_coupling(
     )
 
 
-def _loop(compiled: Any, names: Names, i: int) -> LoopClosure:
+def _loop(compiled: CompiledModel, names: Names, i: int) -> LoopClosure:
     """Return a closure between two bodies or sites."""
     name = names.equality(i)
     on_sites = int(compiled.eq_objtype[i]) == OBJ_SITE
@@ -825,7 +850,7 @@ def _loop(compiled: Any, names: Names, i: int) -> LoopClosure:
     return LoopClosure(name, first, second, kind(name, pose=pose), second_pose)
 
 
-def _joint_equality(compiled: Any, names: Names, i: int) -> _Equality:
+def _joint_equality(compiled: CompiledModel, names: Names, i: int) -> _Equality:
     """Return q1 = q1_0 + p(q2 - q2_0) as a polynomial in q2."""
     first, second = int(compiled.eq_obj1id[i]), int(compiled.eq_obj2id[i])
     coefficients = compiled.eq_data[i][:5].tolist()
@@ -925,12 +950,6 @@ CHECKED_ARRAYS = (
 )
 """Arrays of a compiled model that are used, and checked for absurd values."""
 
-_CRASHED_ON: list[str] = []
-"""Files on which MuJoCo failed with an unexpected exception in this process."""
-
-_LINE = re.compile(r"\bline(?: number)?\s*=?\s*(\d+)", re.IGNORECASE)
-_NAME = re.compile(r"Element (?:name )?'([^']*)'")
-
 
 def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
     """Read a robot from an MJCF file.
@@ -951,14 +970,14 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
         ModelWarning: If an element that acts on the robot cannot be represented.
     """
     budget = Budget(str(path))
-    compiled, spec = compile_mjcf(path, package_paths, budget)
+    compiled = read_compiled(path, package_paths, budget)
     findings = Findings(budget.file)
-    names = Names(importlib.import_module("mujoco"), compiled)
+    names = Names(compiled)
     _check_magnitudes(compiled, budget.file)
     try:
-        meshes = mesh_paths(spec, compiled, names, path)
+        meshes = mesh_paths(compiled, names, path)
         _check_depth(compiled, names, budget)
-        parts = _parts(spec, names, budget.file)
+        parts = _parts(compiled, names, budget.file)
         bodies = read_bodies(compiled, names, meshes, parts, findings)
         budget.check_time()
         bodies, loops = read_equalities(compiled, names, bodies, findings)
@@ -973,14 +992,14 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
         actuators, thrusters = read_actuators(compiled, names, findings)
         model = lenient_model(
             budget.file,
-            _model_name(spec.modelname, path),
+            _model_name(compiled.texts["model"], path),
             bodies,
             findings=findings,
             frames=frames,
             loops=loops,
             actuators=actuators,
             thrusters=thrusters,
-            contact_pairs=read_contact_pairs(compiled, names, findings),
+            contact_pairs=read_contact_pairs(compiled, names, findings, budget),
             poses=read_positions(compiled, names, bodies),
         )
     except ModelFileError:
@@ -1007,7 +1026,7 @@ def read_mjcf_world(path: Path, package_paths: Iterable[str | Path] = ()) -> Wor
         ModelWarning: If the ground cannot be represented.
     """
     budget = Budget(str(path))
-    compiled, _ = compile_mjcf(path, package_paths, budget)
+    compiled = read_compiled(path, package_paths, budget)
     _check_magnitudes(compiled, budget.file)
     findings = Findings(budget.file)
     try:
@@ -1018,8 +1037,8 @@ def read_mjcf_world(path: Path, package_paths: Iterable[str | Path] = ()) -> Wor
     return world
 
 
-def ground_of(compiled: Any, findings: Findings) -> Ground | None:
-    """Return the ground of an `MjModel`: a level plane or a height field of its world body."""
+def ground_of(compiled: CompiledModel, findings: Findings) -> Ground | None:
+    """Return the ground of a model: a level plane or a height field of its world body."""
     found: Ground | None = None
     for i in range(compiled.ngeom):
         kind = int(compiled.geom_type[i])
@@ -1042,7 +1061,7 @@ def ground_of(compiled: Any, findings: Findings) -> Ground | None:
     return found
 
 
-def _grid(compiled: Any, field: int, x: float, y: float) -> GroundGrid:
+def _grid(compiled: CompiledModel, field: int, x: float, y: float) -> GroundGrid:
     """Return a height field around a place; MuJoCo's rows run along y, its columns along x."""
     rows, columns = int(compiled.hfield_nrow[field]), int(compiled.hfield_ncol[field])
     half_x, half_y, elevation, _ = compiled.hfield_size[field].tolist()
@@ -1053,111 +1072,15 @@ def _grid(compiled: Any, field: int, x: float, y: float) -> GroundGrid:
     return GroundGrid(spacing, tuple(map(tuple, heights.tolist())), (x - half_x, y - half_y))
 
 
-def world_of(compiled: Any, findings: Findings) -> World:
-    """Return the world of an `MjModel`."""
-    options = compiled.opt
-    x, y, z = options.gravity.tolist()
-    switched_off = importlib.import_module("mujoco").mjtDisableBit.mjDSBL_GRAVITY
-    if int(options.disableflags) & int(switched_off):
-        x = y = z = 0.0
-    density, viscosity = float(options.density), float(options.viscosity)
+def world_of(compiled: CompiledModel, findings: Findings) -> World:
+    """Return the world of a model."""
+    x, y, z = compiled.opt_gravity.tolist()
+    density, viscosity = float(compiled.opt_density), float(compiled.opt_viscosity)
     fluid = None
     if density > 0.0 or viscosity > 0.0:
-        wx, wy, wz = options.wind.tolist()
+        wx, wy, wz = compiled.opt_wind.tolist()
         fluid = Water(density, (wx, wy, wz), viscosity)
     return World(gravity=(x, y, z), ground=ground_of(compiled, findings), fluid=fluid)
-
-
-def compile_mjcf(
-    path: Path, package_paths: Iterable[str | Path], budget: Budget
-) -> tuple[Any, Any]:
-    """Return MuJoCo's compiled model and its specification.
-
-    Args:
-        path: The file.
-        package_paths: As in `read_mjcf`.
-        budget: Time and size limits.
-
-    Returns:
-        An `MjModel` without textures and skins, and its `MjSpec`.
-    """
-    try:
-        mujoco = importlib.import_module("mujoco")
-    except ImportError as error:
-        raise ModelFileError(
-            budget.file,
-            "MJCF is read by MuJoCo, which is not installed; run `pip install 'tiburon[mjcf]'`",
-        ) from error
-    check_files(path, package_paths, budget)
-    if _CRASHED_ON:
-        raise ModelFileError(
-            budget.file,
-            f"MuJoCo failed on {_CRASHED_ON[0]} in a way that may make it hang on other files; "
-            "restart Python to read more MJCF files",
-        )
-    with silenced(mujoco):
-        try:
-            spec = mujoco.MjSpec.from_file(str(path))
-            budget.check_links(len(spec.bodies) - 1)
-            budget.check_time()
-            _drop_scenery(spec)
-            compiled = spec.compile()
-        except ModelFileError:
-            raise
-        except Exception as error:
-            if not isinstance(error, ValueError):
-                # an unexpected exception leaves its locks held
-                _CRASHED_ON.append(budget.file)
-            _fail(budget.file, error)
-    budget.check_time()
-    return compiled, spec
-
-
-@contextmanager
-def silenced(mujoco: Any) -> Iterator[None]:
-    """Suppress MuJoCo's warnings, which also go to a file in the working directory.
-
-    They are about simulation settings, and mass matrices that are reported here anyway.
-    """
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda message: None)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        mujoco.set_mju_user_warning(before)
-
-
-def _drop_scenery(spec: Any) -> None:
-    """Remove unused elements that cost time or memory: textures, sensors, buffers."""
-    for material in spec.materials:
-        material.textures = [""] * len(material.textures)
-    for kind in ("textures", "skins", "tuples", "sensors", "numerics", "texts"):
-        for part in list(getattr(spec, kind)):
-            spec.delete(part)
-    # length ranges of muscles would be found by simulation
-    spec.compiler.LRopt.mode = 0
-    spec.nuserdata = spec.nkey = 0
-    # contact buffers are not needed; -1 is MuJoCo's default
-    for size in ("memory", "nconmax", "njmax", "nstack"):
-        try:
-            setattr(spec, size, -1)
-        except TypeError:
-            # unsigned sizes, up to MuJoCo 3.7
-            setattr(spec, size, 2**64 - 1)
-
-
-def _fail(file: str, error: Exception) -> NoReturn:
-    """Raise a `ModelFileError` from an error of MuJoCo."""
-    text = " ".join(str(error).split())
-    line, name = _LINE.search(text), _NAME.search(text)
-    raise ModelFileError(
-        file,
-        f"MuJoCo cannot read it: {text}; correct the file so that MuJoCo loads it",
-        line=int(line[1]) or None if line else None,
-        element=f"element {name[1]!r}" if name else None,
-    ) from error
 
 
 def _model_name(given: str, path: Path) -> str:
@@ -1166,7 +1089,7 @@ def _model_name(given: str, path: Path) -> str:
     return path.stem if name in ("", "MuJoCo Model") else name
 
 
-def _check_magnitudes(compiled: Any, file: str) -> None:
+def _check_magnitudes(compiled: CompiledModel, file: str) -> None:
     """Raise for values whose products would overflow; MuJoCo accepts any."""
     for table in CHECKED_ARRAYS:
         numbers = np.asarray(getattr(compiled, table), dtype=np.float64)
@@ -1176,14 +1099,14 @@ def _check_magnitudes(compiled: Any, file: str) -> None:
                 f"values must be finite and below {MAX_MAGNITUDE:g}, got larger ones in MuJoCo's "
                 f"{table}; correct the units",
             )
-    options = [compiled.opt.density, compiled.opt.viscosity, *compiled.opt.gravity]
+    options = [compiled.opt_density, compiled.opt_viscosity, *compiled.opt_gravity]
     if not max(map(abs, options)) < MAX_MAGNITUDE:
         raise ModelFileError(
             file, f"options must be below {MAX_MAGNITUDE:g}, got more; correct them"
         )
 
 
-def _check_depth(compiled: Any, names: Names, budget: Budget) -> None:
+def _check_depth(compiled: CompiledModel, names: Names, budget: Budget) -> None:
     """Raise for trees that are too deep."""
     depth = [0] * compiled.nbody
     for i, parent in enumerate(compiled.body_parentid.tolist()[1:], start=1):
@@ -1191,17 +1114,15 @@ def _check_depth(compiled: Any, names: Names, budget: Budget) -> None:
         budget.check_depth(depth[i], names.body(i))
 
 
-def _parts(spec: Any, names: Names, file: str) -> dict[int, FilePart]:
+def _parts(compiled: CompiledModel, names: Names, file: str) -> dict[int, FilePart]:
     """Return the position of each body in the file."""
-    parts: dict[int, FilePart] = {}
-    for body in spec.bodies:
-        line = _LINE.search(body.info)
-        words = f"body {names.body(body.id)!r}"
-        parts[body.id] = FilePart(file, int(line[1]) if line else None, words)
-    return parts
+    return {
+        int(i): FilePart(file, line, f"body {names.body(int(i))!r}")
+        for i, line in compiled.texts["lines"].items()
+    }
 
 
-def _note_losses(compiled: Any, findings: Findings) -> None:
+def _note_losses(compiled: CompiledModel, findings: Findings) -> None:
     """Warn about elements that act on the robot and cannot be represented."""
     for count, words in [
         (unsupported_tendons(compiled), "tendons"),
@@ -1220,7 +1141,9 @@ Positions = dict[str, tuple[float, ...]]
 """Joint positions by joint name."""
 
 
-def read_positions(compiled: Any, names: Names, bodies: Sequence[Body]) -> dict[str, Positions]:
+def read_positions(
+    compiled: CompiledModel, names: Names, bodies: Sequence[Body]
+) -> dict[str, Positions]:
     """Return the named configurations of a file, by joint.
 
     Coupled joints have no coordinate of their own and are omitted.
@@ -1236,7 +1159,7 @@ def read_positions(compiled: Any, names: Names, bodies: Sequence[Body]) -> dict[
     return found
 
 
-def _positions(compiled: Any, names: Names, joints: set[str], qpos: Any) -> Positions:
+def _positions(compiled: CompiledModel, names: Names, joints: set[str], qpos: Any) -> Positions:
     """Return MuJoCo's qpos by joint, in our coordinate order."""
     found: Positions = {}
     for j in range(compiled.njnt):

@@ -286,8 +286,8 @@ def is_automatic(link: XmlElement) -> bool:
 def read_fluid(link: XmlElement) -> BodyFluid | None:
     """Return the added mass of a link, if any.
 
-    The file has 21 coefficients in the axes of the inertial frame, about the center of mass, linear
-    motion first; `added_mass_from` converts them to our order, about the link's origin.
+    The file has 21 coefficients in link axes about the link's origin, linear motion first, wherever
+    <inertial><pose> puts the center of mass: Gazebo adds them to the link's spatial inertia there.
     """
     inertial = link.find("inertial")
     added = None if inertial is None else inertial.find("fluid_added_mass")
@@ -296,12 +296,8 @@ def read_fluid(link: XmlElement) -> BodyFluid | None:
     coefficients = [value_of(added, tag, 0.0) for tag in ADDED_MASS]
     if not any(coefficients):
         return None
-    pose = read_pose(inertial)
     try:
         matrix = added_mass_from(coefficients, order="linear-first")
-        # inertial axes to link axes, for rotation and translation
-        R = np.kron(np.eye(2), np.array(pose.rotation))
-        matrix = added_mass_from(R @ matrix @ R.T, about=pose.translation, symmetrize=True)
         rows = tuple(map(tuple, matrix.tolist()))
         # the file has no reference density: simulators use the matrix in any fluid
         return BodyFluid(added_mass=rows, reference_density=None)

@@ -65,13 +65,14 @@ from tiburon.functions.mobility import (
 )
 from tiburon.functions.parameters import CaseRows, geometry_of, with_geometry_of
 from tiburon.loops.constraints import (
+    Constraints,
     constraint_names,
     constraints,
     is_velocity_constraint,
     jacobian_pattern,
 )
 from tiburon.loops.cut_joints import about, cut_joint, joint_screws, places_of
-from tiburon.loops.projection import CLOSURE_TOLERANCE, MAX_RESIDUAL
+from tiburon.loops.projection import CLOSURE_TOLERANCE, MAX_RESIDUAL, START_TOLERANCE
 from tiburon.loops.topology import Topology, topology
 from tiburon.model import LoopClosure, Model, Pose
 from tiburon.model.composition import locked_positions
@@ -649,9 +650,6 @@ def _numbered(labels: list[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-START_TOLERANCE = 1e-6
-"""Residual up to which an initial state is closed silently [m or rad]: files have six digits."""
-
 RANK_TOLERANCE = 1e-5
 """Singular value of the Jacobian, relative to the largest, that counts as zero at the start."""
 
@@ -771,14 +769,8 @@ def check_switched_start(
     rates = np.abs(closed * np.einsum("cij,cj->ci", J, v))
     allowed = max(START_TOLERANCE, tolerance) * (1.0 + np.abs(v).max(axis=1, keepdims=True))
     if np.any(rates > allowed):
-        case, row = np.unravel_index(int((rates / allowed).argmax()), rates.shape)
-        raise DomainError(
-            "v",
-            "a velocity that keeps loops closed",
-            f"one that opens loop {loop_names(model)[row]!r} by {rates[case, row]:.3g} m/s or rad/s"
-            f"{_of_case(int(case), len(v))}",
-            advice="take tb.project_velocity(model, q, v), or let the loop start open",
-        )
+        case = int((rates / allowed).max(axis=1).argmax())
+        raise _opening(model, rates[case], _of_case(case, len(v)), ", or let the loop start open")
 
 
 def _of_cases(
@@ -791,23 +783,97 @@ def _of_cases(
 
 
 def _check_residuals(model: Model, residuals: Array, allowed: float) -> None:
-    if residuals.max() <= allowed:
-        return
-    case = int(residuals.max(axis=1).argmax())
+    if residuals.max() > allowed:
+        case = int(residuals.max(axis=1).argmax())
+        raise _open(model, residuals[case], allowed, _of_case(case, len(residuals)))
+
+
+def _open(
+    model: Model, residuals: Array, allowed: float, where: str, advice: str = ""
+) -> DomainError:
+    """Return the error of a case whose loops are open."""
     wide: dict[str, float] = {}
-    for name, residual in zip(loop_names(model), residuals[case], strict=True):
+    for name, residual in zip(loop_names(model), residuals, strict=True):
         wide[name] = max(wide.get(name, 0.0), float(residual))
     listed = sorted(
         ((residual, name) for name, residual in wide.items() if residual > allowed), reverse=True
     )
     listing = ", ".join(f"loop {name!r} open by {residual:.3g}" for residual, name in listed[:3])
-    raise DomainError(
+    return DomainError(
         "q",
         f"a position with closed loops, to {allowed:g} m or rad",
-        f"{listing} m or rad{_of_case(case, len(residuals))}",
+        f"{listing} m or rad{where}",
         advice="close them with tb.assemble(model, q), or from nearby with "
-        "tb.project_configuration(model, q)",
+        f"tb.project_configuration(model, q){advice}",
     )
+
+
+def _opening(model: Model, rates: Array, where: str, advice: str = "") -> DomainError:
+    """Return the error of a case whose velocity opens loops."""
+    row = int(rates.argmax())
+    return DomainError(
+        "v",
+        "a velocity that keeps loops closed",
+        f"one that opens loop {loop_names(model)[row]!r} by {rates[row]:.3g} m/s or rad/s{where}",
+        advice=f"take tb.project_velocity(model, q, v){advice}",
+    )
+
+
+def open_state(
+    model: Model,
+    terms: Constraints,
+    v: ArrayLike,
+    kept: Callable[[], ArrayLike],
+    where: str = "",
+) -> DomainError | None:
+    """Return the error of a state with open loops, or whose velocity opens them; None of others.
+
+    Args:
+        model: The robot.
+        terms: Its constraints in this state; the Jacobian is not read.
+        v: Joint velocity [m/s or rad/s], shape (nv,), or none of it.
+        kept: Computes the velocity that `project_velocity` returns.
+        where: Case of a batch, in words.
+    """
+    residuals, rates = (np.abs(np.array(x, dtype=np.float64)) for x in (terms.value, terms.rate))
+    advice = ", or pass closure=False to compute with it"
+    advice += "; errors='flag' marks such cases" if where else ""
+    if residuals.max(initial=0.0) > START_TOLERANCE:
+        return _open(model, residuals, START_TOLERANCE, where, advice)
+    speed = np.asarray(v, dtype=np.float64)
+    if rates.max(initial=0.0) <= START_TOLERANCE * (1.0 + np.abs(speed).max(initial=0.0)):
+        return None
+    nearest = np.asarray(kept(), dtype=np.float64)
+    if not _is_permitted(speed, nearest):
+        return _not_permitted(model, speed, nearest, where, advice)
+    found = _opening(model, rates, where)
+    return DomainError(
+        found.argument,
+        f"{found.expected}, as dynamics take it",
+        f"{found.given}; project_velocity keeps it, since constraints there are redundant up to "
+        "rounding",
+        advice=f"give lengths and axes with more digits{advice}",
+    )
+
+
+def _not_permitted(
+    model: Model, v: Array, kept: Array, where: str, advice: str = ""
+) -> DomainError:
+    """Return the error of a case whose velocity is not the one that keeps loops closed."""
+    place = int(np.abs(kept - v).argmax())
+    return DomainError(
+        "v",
+        "a velocity that keeps loops closed",
+        f"{v[place]:.6g} of {model.v_names[place]!r} where {kept[place]:.6g} would{where}",
+        advice=f"take tb.project_velocity(model, q, v){advice}",
+    )
+
+
+def _is_permitted(v: Array, kept: Array) -> NDArray[np.bool_]:
+    """Return which velocities are those that `project_velocity` returns for them, shape (...)."""
+    size = 1.0 + np.abs(v).max(axis=-1, initial=0.0)
+    change = np.abs(kept - v).max(axis=-1, initial=0.0)
+    return np.asarray(change <= START_TOLERANCE * size)
 
 
 def _checked_velocity(
@@ -816,17 +882,10 @@ def _checked_velocity(
     kept = project_velocity(model, q, v, time=time, parameters=geometry)
     change = np.abs(kept - v).max(axis=1)
     # joints that time moves give even a robot at rest a velocity
-    allowed = np.where(v.any(axis=1), START_TOLERANCE * (1.0 + np.abs(v).max(axis=1)), np.inf)
-    if np.any(change > allowed):
-        case = int((change / allowed).argmax())
-        place = int(np.abs(kept[case] - v[case]).argmax())
-        raise DomainError(
-            "v",
-            "a velocity that keeps loops closed",
-            f"{v[case, place]:.6g} of {model.v_names[place]!r} where {kept[case, place]:.6g} "
-            f"would{_of_case(case, len(v))}",
-            advice="take tb.project_velocity(model, q, v)",
-        )
+    wrong = ~_is_permitted(v, kept) & v.any(axis=1)
+    if np.any(wrong):
+        case = int(np.where(wrong, change / (1.0 + np.abs(v).max(axis=1)), 0.0).argmax())
+        raise _not_permitted(model, v[case], kept[case], _of_case(case, len(v)))
     exact = change <= CLOSURE_TOLERANCE * (1.0 + np.abs(v).max(axis=1))
     found: Array = np.where(exact[:, None], v, kept)
     return found

@@ -12,6 +12,7 @@ from tiburon.functions.load_sharing import LoadSharing
 from tiburon.load_sharing.balancing import least_by_levels
 from tiburon.load_sharing.objectives.torque_norm import TorqueNorm
 from tiburon.model import WORLD, Model, World
+from tiburon.model.plan import WORLD_BODY
 
 
 class FrameBalance(NamedTuple):
@@ -71,6 +72,13 @@ def balance_frame(
     Example:
         ``tb.balance_frame(linkage, q, v, vd, world=tb.World(gravity=(0, 0, 0))).forces``
     """
+    for spring in model.springs:
+        if WORLD_BODY in (model.plan.frame(end).body for end in (spring.first, spring.second)):
+            raise ModelError(
+                f"spring {spring.name!r}: is fixed to the world, whose forces from joints, loops "
+                "and contacts are balanced; leave it out",
+                name=spring.name,
+            )
     plan = LoadSharing.of(
         model,
         world=world,

@@ -8,12 +8,17 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from tiburon.algorithms.setting import Options, Setting
+from tiburon.algorithms.setting import Setting
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, OptionError, UnknownNameError, shown
 from tiburon.functions.dynamics import method_options
 from tiburon.functions.keywords import DYNAMICS_CALL, MODEL_CALL, DynamicsCall, ModelCall
-from tiburon.functions.library import INERTIA, front_door, library_function
+from tiburon.functions.library import (
+    INERTIA,
+    closure_options,
+    front_door,
+    library_function,
+)
 from tiburon.model import JointCoupling, Model
 from tiburon.record import record
 from tiburon.spatial import Scalars
@@ -38,7 +43,8 @@ class LoopDynamics:
     """Smallest over largest singular value of the independent constraints in the metric of the mass
     matrix, estimated, shape (...): near zero the robot is near a singular configuration. From
     "denoc" the smallest relative pivot of K, the sum of the legs' projectors: near zero, motors
-    hardly hold the platform.
+    hardly hold the platform. From "proximal" of the constraints that carry load, by the rate of its
+    convergence.
     """
 
     iterations: Array
@@ -149,7 +155,13 @@ def _need_loops(model: Model, function: str) -> None:
         )
 
 
-@library_function("loop_dynamics", ("q", "v", "tau"), make=LoopDynamics, keywords=DYNAMICS_CALL)
+@library_function(
+    "loop_dynamics",
+    ("q", "v", "tau"),
+    make=LoopDynamics,
+    keywords=DYNAMICS_CALL,
+    checks_closure=True,
+)
 def _motion(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     from tiburon.loops.constraints import constraints
     from tiburon.loops.methods import constrained_motion, residual
@@ -183,6 +195,15 @@ def _jacobian(setting: Setting, q: Scalars) -> Any:
 
     rows, n = constraints(setting.model, setting.plan, q).jacobian, setting.plan.nv
     return as_traced([row.get(i, 0.0) for row in rows for i in range(n)]).reshape(len(rows), n)
+
+
+@library_function(
+    "loop_closure", ("q", "v"), parameters=(), keywords=MODEL_CALL, checks_closure=True
+)
+def _closure(setting: Setting, q: Scalars, v: Scalars) -> Any:
+    from tiburon.loops.projection import closure_of
+
+    return as_traced(list(closure_of(setting, q, v)))
 
 
 @library_function(
@@ -222,7 +243,11 @@ def _acceleration(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
 
 
 @library_function(
-    "loop_inverse_dynamics", ("q", "v", "vd"), make=LoopForces, keywords=DYNAMICS_CALL
+    "loop_inverse_dynamics",
+    ("q", "v", "vd"),
+    make=LoopForces,
+    keywords=DYNAMICS_CALL,
+    checks_closure=True,
 )
 def _forces(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     from tiburon.loops.inverse import actuated_forces, denoc_actuated_forces
@@ -236,7 +261,13 @@ def _forces(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     return {"tau": as_traced(found.tau), "constraint_force": as_traced(found.multipliers)}
 
 
-@library_function("loop_reactions", ("q", "v", "tau"), make=LoopReactions, keywords=DYNAMICS_CALL)
+@library_function(
+    "loop_reactions",
+    ("q", "v", "tau"),
+    make=LoopReactions,
+    keywords=DYNAMICS_CALL,
+    checks_closure=True,
+)
 def _reactions(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     from tiburon.loops.reactions import constrained_reactions
 
@@ -259,12 +290,13 @@ def loop_dynamics(
     *,
     method: str | None = None,
     redundant_forces: str = "shortest",
+    closure: bool | None = None,
     **conditions: Unpack[DynamicsCall],
 ) -> LoopDynamics:
     """Compute joint accelerations of a robot with loops, and the forces that keep them closed.
 
-    The state should keep the loops closed, see `project_configuration` and `project_velocity`;
-    where it does not, accelerations leave the constraint residual and its rate as they are.
+    The state must keep the loops closed, see `project_configuration` and `project_velocity`. With
+    `closure=False`, accelerations leave the constraint residual and its rate as they are.
     `forward_dynamics` returns the accelerations alone.
 
     Args:
@@ -283,7 +315,7 @@ def loop_dynamics(
     Example:
         ``tb.loop_dynamics(stewart, q, v, tau).constraint_force``
     """
-    options = method_options(method, model)
+    options = (*method_options(method, model), *closure_options(model, closure))
     if redundant_forces != "shortest":
         from tiburon.loops.star_singular import REDUNDANT_FORCES
 
@@ -312,6 +344,23 @@ def constraint_residual(model: Model, q: ArrayLike, **options: Unpack[ModelCall]
     """
     _need_loops(model, "constraint_residual")
     return _residual.request(model, (q,), options)
+
+
+def check_closed(model: Model, q: ArrayLike, v: ArrayLike, **at: Unpack[ModelCall]) -> None:
+    """Refuse states with open loops, or whose velocity opens them, as `simulate` does.
+
+    For functions that no single kernel computes; the kernels of others have this check.
+
+    Args:
+        model: The robot; it has loops.
+        q: Configuration [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        **at: Time and parameters.
+
+    Raises:
+        DomainError: If loops are open, or the velocity opens them.
+    """
+    _closure.call(model, (q, v), at, closure_options(model, True))
 
 
 @front_door(_jacobian)
@@ -365,7 +414,7 @@ def project_velocity(
         The nearest velocity in the metric of the mass matrix, shape (..., nv).
 
     Raises:
-        EvaluationError: If loops cannot stay closed while these joints keep their velocities.
+        DomainError: If loops cannot stay closed while these joints keep their velocities.
 
     Example:
         ``tb.project_velocity(stewart, q, v, hold=stewart.actuated_joint_names)``
@@ -396,7 +445,7 @@ def project_acceleration(
         The nearest acceleration in the metric of the mass matrix, shape (..., nv).
 
     Raises:
-        EvaluationError: If loops cannot stay closed while these joints keep their accelerations.
+        DomainError: If loops cannot stay closed while these joints keep their accelerations.
 
     Example:
         ``tb.project_acceleration(stewart, q, v, vd, hold=stewart.actuated_joint_names)``
@@ -422,6 +471,7 @@ def loop_inverse_dynamics(
     actuators: str | Iterable[str] | None = None,
     method: str | None = None,
     shares: Mapping[str, float] | str | None = None,
+    closure: bool | None = None,
     **conditions: Unpack[DynamicsCall],
 ) -> LoopForces:
     """Compute the forces of chosen actuators that produce a motion of a robot with loops.
@@ -453,14 +503,14 @@ def loop_inverse_dynamics(
             f"model {model.name!r}: loop_inverse_dynamics is for robots with loops, got none; take "
             "inverse_dynamics"
         )
-    options: Options = ()
+    options = closure_options(model, closure)
     if actuators is not None:
         names = (actuators,) if isinstance(actuators, str) else tuple(actuators)
         if not names:
             raise DomainError("actuators", "one joint or more", "none")
         for name in names:
             model.joint(name)
-        options = (("actuators", names),)
+        options = (*options, ("actuators", names))
     if method is not None:
         if method != "denoc":
             raise OptionError("method", ("denoc", "None"), method)
@@ -496,7 +546,13 @@ def _leg_shares(model: Model, shares: object) -> tuple[float, ...] | None:
 
 @front_door(_reactions)
 def loop_reactions(
-    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **conditions: Unpack[DynamicsCall]
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    closure: bool | None = None,
+    **conditions: Unpack[DynamicsCall],
 ) -> LoopReactions:
     """Compute the load of every joint of a robot with loops, cut joints included.
 
@@ -518,7 +574,8 @@ def loop_reactions(
             f"model {model.name!r}: loop_reactions is for robots with joints that close loops, got "
             "none; take joint_reactions"
         )
-    return _reactions.request(model, (q, v, tau), conditions)
+    options = closure_options(model, closure)
+    return _reactions.request(model, (q, v, tau), conditions, options)
 
 
 def tracking_forces(

@@ -6,6 +6,7 @@ from typing import Any
 
 from tiburon.algorithms.setting import Options
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
+from tiburon.argument_checks import choice
 from tiburon.arguments import public
 from tiburon.errors import ModelError, ShapeError
 from tiburon.functions.dynamics import method_options
@@ -17,7 +18,13 @@ from tiburon.functions.kernel_source import (
 )
 from tiburon.functions.keywords import external_options
 from tiburon.functions.kinematics import frame_options
-from tiburon.functions.library import GRAVITY, INERTIA, LibraryFunction, check_places
+from tiburon.functions.library import (
+    GRAVITY,
+    INERTIA,
+    LibraryFunction,
+    check_places,
+    closure_options,
+)
 from tiburon.model import Model, Water, World
 from tiburon.trace.program import Input, Program, trace
 
@@ -60,6 +67,7 @@ def compile(
     external_axes: str = "frame",
     frames: str | Sequence[str] | None = None,
     method: str | None = None,
+    closure: bool = True,
     parameters: str | Iterable[str] = (),
     shapes: Mapping[str, int | Sequence[int]] | None = None,
     name: str | None = None,
@@ -87,6 +95,9 @@ def compile(
         external_axes: Axes of these forces, "frame" or "world".
         frames: For `forward_kinematics` and the other functions of frames: which ones.
         method: For `forward_dynamics`: "articulated" or "composite".
+        closure: Whether kernels of functions of this package refuse states with open loops, and
+            velocities that open them, as the functions do. What your functions call is not checked,
+            unless they pass `closure=True` themselves.
         parameters: Names of parameters that calls may replace, such as "arm.mass",
             "world.gravity" or "fluid.current"; `parameters` of this package lists them.
         shapes: Shape of one case of each argument of your functions that is not q, v, vd or tau.
@@ -125,6 +136,7 @@ def compile(
         *frame_options(frames),
         *method_options(method, model),
     )
+    choice("closure", closure, (True, False))
     numbers = None
     if model is not None:
         from tiburon.functions.parameters import KernelParameters
@@ -133,6 +145,8 @@ def compile(
         if numbers.names:
             model, world = numbers.at_run_time()
     declared = [_library_function(f) for f in functions]
+    if model is not None and any(f is not None and f.checks_closure for f in declared):
+        options = (*options, *closure_options(model, closure))
     if model is not None and name is None and None not in declared:
         names = tuple(f.name for f in declared if f is not None)
         source = LibrarySource(model, names, world or DEFAULT_WORLD, options)

@@ -17,8 +17,10 @@ from tiburon.contact.candidates import (
     Candidate,
     candidates_of,
     driven_joints,
+    kept,
     number_count,
     numbers_of,
+    refuse_meshes,
     refuse_prescribed,
 )
 from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
@@ -28,6 +30,7 @@ from tiburon.functions.library import (
     INERTIA,
     LibraryFunction,
     check_places,
+    closure_options,
     inputs_of,
     library_function,
 )
@@ -229,7 +232,7 @@ def _called(
 
 def _form(candidates: Sequence[Candidate]) -> Options:
     """Return the option of functions of contacts: candidates without their numbers."""
-    return (("candidates", tuple(candidate.form() for candidate in candidates)),)
+    return (("candidates", kept(candidates).forms),)
 
 
 def _given(time: ArrayLike | None, geometry: CaseRows | None) -> Any:
@@ -259,7 +262,7 @@ def located(
     Returns:
         The same array without meshes, else one with leading dimensions of all cases.
     """
-    if not any(candidate.is_located for candidate in candidates):
+    if not kept(candidates).are_located:
         return numbers
     from tiburon.contact.meshes import fill_located
     from tiburon.functions.kinematics import forward_kinematics
@@ -280,27 +283,6 @@ def located(
     return found
 
 
-def refuse_meshes(candidates: Sequence[Candidate], what: str, *, hulls: bool = False) -> None:
-    """Refuse contacts of meshes.
-
-    Args:
-        candidates: The shapes that may touch.
-        what: What takes none, for the message.
-        hulls: Whether to refuse meshes on planes, too.
-
-    Raises:
-        ModelError: If a shape is a mesh; the message names it and what takes none.
-    """
-    for candidate in candidates:
-        if candidate.is_located or (hulls and candidate.has_hull):
-            raise ModelError(
-                f"contact {candidate.name!r}: {what} takes no meshes, whose contact points are "
-                "others in every step; cover them with simple shapes: tb.cover_mesh, or "
-                "tb.cover_meshes for all meshes of a robot",
-                name=candidate.name,
-            )
-
-
 def _some(
     model: Model, world: World | None, pairs: Pairs | None, *, timed: bool = False
 ) -> tuple[Candidate, ...]:
@@ -317,7 +299,7 @@ def _some(
 
 
 def _names(candidates: Sequence[Candidate]) -> tuple[str, ...]:
-    return tuple(name for candidate in candidates for name in candidate.point_names)
+    return kept(candidates).point_names
 
 
 @public
@@ -527,6 +509,7 @@ def impact(
     order: str = "simultaneous",
     parameters: Mapping[str, ArrayLike] | None = None,
     time: ArrayLike | None = None,
+    closure: bool | None = None,
 ) -> Impact:
     """Compute a collision: velocities and impulses after contacts have closed.
 
@@ -547,6 +530,8 @@ def impact(
         parameters: Values by name in place of those of robot, water and surfaces, such as
             "ball.mass" or "ground.kinetic_friction", one or one per case; see `tiburon.parameters`.
         time: When [s], shape (...), where driven joints move; zero by default.
+        closure: Whether to refuse states with open loops, and velocities that open them; see
+            `forward_dynamics`.
 
     Raises:
         ModelError: If nothing can touch, or a parameter does not enter.
@@ -570,6 +555,10 @@ def impact(
     numbers, others = surfaces_by_name(
         "impact", words, model, world or DEFAULT_WORLD, candidates, parameters
     )
+    if closure_options(model, closure):
+        from tiburon.functions.closed_loops import check_closed
+
+        check_closed(model, q, v, time=time, parameters=others)
     # water moves with the robot; all else of a world does not enter
     around = World(fluid=world.fluid) if world is not None and world.fluid is not None else None
     call = _Collision(model, around, candidates, order, numbers, others, time)

@@ -17,6 +17,7 @@ from tiburon.contact.candidates import (
     driven_joints,
     number_count,
     number_places,
+    refuse_meshes,
     surfaces_of,
 )
 from tiburon.contact.certificate import contradiction, refuse
@@ -29,7 +30,7 @@ from tiburon.contact.modes import (
     solve_modes,
 )
 from tiburon.errors import DomainError, ModelError, SecondOrderCollisionError, ShapeError
-from tiburon.functions.contact import AT_REST, TOUCHING_GAP, Pairs, refuse_meshes
+from tiburon.functions.contact import AT_REST, TOUCHING_GAP, Pairs
 from tiburon.functions.keywords import (
     DYNAMICS_CALL,
     STATE_CALL,
@@ -37,7 +38,12 @@ from tiburon.functions.keywords import (
     takes_conditions,
     unexpected_keyword,
 )
-from tiburon.functions.library import check_places, inputs_of, library_function
+from tiburon.functions.library import (
+    check_places,
+    closure_options,
+    inputs_of,
+    library_function,
+)
 from tiburon.functions.parameters import surfaces_by_name
 from tiburon.model import Model
 from tiburon.spatial import Scalar, Scalars
@@ -106,7 +112,7 @@ def _inputs(model: Model, options: Options) -> list[Input]:
     return [*inputs_of("q", "v", "tau")(model, options), Input("surfaces", (count,))]
 
 
-@library_function("contact_closing", _inputs, keywords=DYNAMICS_CALL)
+@library_function("contact_closing", _inputs, keywords=DYNAMICS_CALL, checks_closure=True)
 def _closing(setting: Setting, q: Scalars, v: Scalars, tau: Scalars, p: Scalars) -> Any:
     """Return the gap and the normal velocity of every contact point."""
     from tiburon.contact.rows import contact_geometry, relative_velocities
@@ -120,7 +126,7 @@ def _closing(setting: Setting, q: Scalars, v: Scalars, tau: Scalars, p: Scalars)
     return {"gap": as_traced([one.gap for one in found]), "speed": as_traced(speeds)}
 
 
-@library_function("contact_problem", _inputs, keywords=DYNAMICS_CALL)
+@library_function("contact_problem", _inputs, keywords=DYNAMICS_CALL, checks_closure=True)
 def _problem(setting: Setting, q: Scalars, v: Scalars, tau: Scalars, p: Scalars) -> Any:
     """Return the contact problem of a state, and the forces of a short time step."""
     from tiburon.contact.complementarity import contact_accelerations, free_acceleration
@@ -189,6 +195,7 @@ def contact_dynamics(
     last: ArrayLike | None = None,
     force_tolerance: float = 1e-9,
     acceleration_tolerance: float = 1e-9,
+    closure: bool | None = None,
     **conditions: Unpack[StateCall],
 ) -> ContactDynamics:
     """Compute contact forces with Coulomb friction, the modes of contacts, and accelerations.
@@ -210,6 +217,8 @@ def contact_dynamics(
         force_tolerance: Forces below this part of the largest count as zero.
         acceleration_tolerance: Accelerations below this part of the largest without contact count
             as zero.
+        closure: Whether to refuse states with open loops, and velocities that open them; see
+            `forward_dynamics`.
         conditions: What acts on the robot, and when: see `Conditions`; `parameters`, also friction
             of the ground and of contacts, such as "ground.static_friction".
 
@@ -238,6 +247,7 @@ def contact_dynamics(
         _share("force_tolerance", force_tolerance),
         _share("acceleration_tolerance", acceleration_tolerance),
     )
+    check = closure_options(model, closure)
     given = conditions.pop("parameters", None)
     numbers, others = surfaces_by_name(
         "contact_dynamics", FRICTION, model, place, candidates, given
@@ -250,7 +260,7 @@ def contact_dynamics(
 
     def called(function: Any, some: Sequence[int]) -> Any:
         """Call a function for some of the candidates."""
-        options = (("candidates", tuple(candidates[k].form() for k in some)),)
+        options = (("candidates", tuple(candidates[k].form() for k in some)), *check)
         own = np.asarray(numbers)[..., number_places(candidates, some)]
         return function.call(model, (q, v, tau, own), conditions, options)
 

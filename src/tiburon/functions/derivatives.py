@@ -7,9 +7,8 @@ from typing import Any, NamedTuple, Unpack
 
 from tiburon.algorithms.setting import Setting
 from tiburon.arrays import Array, ArrayLike
-from tiburon.errors import ModelError
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
-from tiburon.functions.library import front_door, library_function
+from tiburon.functions.library import closure_options, front_door, library_function
 from tiburon.model import Model
 from tiburon.record import named_line
 from tiburon.spatial import Scalar, Scalars
@@ -96,6 +95,7 @@ def acceleration_derivatives(
     ("q", "v", "vd"),
     make=InverseDynamicsDerivatives,
     keywords=DYNAMICS_CALL,
+    checks_closure=True,
 )
 def _inverse(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     if setting.model.loops:
@@ -113,6 +113,7 @@ def _inverse(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     ("q", "v", "tau"),
     make=ForwardDynamicsDerivatives,
     keywords=DYNAMICS_CALL,
+    checks_closure=True,
 )
 def _forward(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     vd, by_q, by_v, by_tau = acceleration_derivatives(setting, q, v, tau)
@@ -120,7 +121,11 @@ def _forward(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
 
 
 @library_function(
-    "inertia_derivatives", ("q", "v", "tau"), make=InertiaDerivatives, keywords=DYNAMICS_CALL
+    "inertia_derivatives",
+    ("q", "v", "tau"),
+    make=InertiaDerivatives,
+    keywords=DYNAMICS_CALL,
+    checks_closure=True,
 )
 def _by_inertia(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     if setting.model.loops:
@@ -134,7 +139,13 @@ def _by_inertia(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
 
 @front_door(_inverse)
 def inverse_dynamics_derivatives(
-    model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, **conditions: Unpack[DynamicsCall]
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    *,
+    closure: bool | None = None,
+    **conditions: Unpack[DynamicsCall],
 ) -> InverseDynamicsDerivatives:
     """Compute joint forces and their derivatives by configuration, velocity and acceleration.
 
@@ -149,12 +160,19 @@ def inverse_dynamics_derivatives(
     Returns:
         Joint force, and its derivatives by q, v and vd.
     """
-    return _inverse.request(model, (q, v, vd), conditions)
+    options = closure_options(model, closure)
+    return _inverse.request(model, (q, v, vd), conditions, options)
 
 
 @front_door(_forward)
 def forward_dynamics_derivatives(
-    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **conditions: Unpack[DynamicsCall]
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    closure: bool | None = None,
+    **conditions: Unpack[DynamicsCall],
 ) -> ForwardDynamicsDerivatives:
     """Compute joint accelerations and their derivatives by configuration, velocity and joint force.
 
@@ -172,32 +190,37 @@ def forward_dynamics_derivatives(
     Example:
         ``vd, by_q, by_v, by_tau = tb.forward_dynamics_derivatives(arm, q, v, tau)``
     """
-    return _forward.request(model, (q, v, tau), conditions)
+    options = closure_options(model, closure)
+    return _forward.request(model, (q, v, tau), conditions, options)
 
 
 @front_door(_by_inertia)
 def inertia_derivatives(
-    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **conditions: Unpack[DynamicsCall]
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    closure: bool | None = None,
+    **conditions: Unpack[DynamicsCall],
 ) -> InertiaDerivatives:
     """Compute joint accelerations and their derivatives by masses and inertias.
 
     The parameters are those of `Model.parameters`, in the order of `Model.parameter_names`: mass,
-    first moments and inertia of each link about the origin of its plan frame.
+    first moments and inertia of each body in its own frame, then armatures. Columns of bodies are
+    -H^-1 times those of `regressor`, which have the same names.
 
     Args:
         q, v, tau: Configuration, joint velocity and joint force.
         **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`. No `parameters`: those of bodies would add columns.
+            `errors`: those of `Delivery`.
 
     Returns:
         Joint acceleration, and its derivative by the inertial parameters.
 
-    Raises:
-        ModelError: If there are `parameters`.
+    Example:
+        ``d = tb.inertia_derivatives(arm, q, v, tau)`` and ``d.by_inertia[:,
+        arm.parameter_names.index("hand.mass")]``
     """
-    if conditions.get("parameters") is not None:
-        raise ModelError(
-            f"inertia_derivatives of model {model.name!r}: expected no parameters=, because its "
-            "columns are those of model.parameter_names, got some; build a model with these values"
-        )
-    return _by_inertia.request(model, (q, v, tau), conditions)
+    options = closure_options(model, closure)
+    return _by_inertia.request(model, (q, v, tau), conditions, options)

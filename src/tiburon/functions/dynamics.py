@@ -28,6 +28,8 @@ from tiburon.functions.library import (
     GRAVITY,
     INERTIA,
     LibraryFunction,
+    Measured,
+    closure_options,
     front_door,
     inputs_of,
     library_function,
@@ -99,12 +101,15 @@ def method_of_runs(model: Model, plan: Plan) -> Callable[..., tuple[Scalar, ...]
     return METHODS[cheaper_method(model) if plan.has_couplings else "articulated"]
 
 
-@library_function("forward_dynamics", ("q", "v", "tau"), keywords=DYNAMICS_CALL)
+@library_function(
+    "forward_dynamics", ("q", "v", "tau"), keywords=DYNAMICS_CALL, checks_closure=True
+)
 def _forward(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     if setting.model.loops:
         from tiburon.loops.methods import constrained_motion
 
-        return as_traced(list(constrained_motion(setting, q, v, tau).vd))
+        motion = constrained_motion(setting, q, v, tau)
+        return Measured(as_traced(list(motion.vd)), motion.closure)
     from tiburon.algorithms.forward import METHODS
 
     method = METHODS[dict(setting.options).get("method") or cheaper_method(setting.model)]
@@ -120,6 +125,7 @@ def forward_dynamics(
     tau: ArrayLike,
     *,
     method: str | None = None,
+    closure: bool | None = None,
     **conditions: Unpack[DynamicsCall],
 ) -> Array:
     """Compute the joint accelerations that given joint forces produce.
@@ -137,14 +143,14 @@ def forward_dynamics(
     Example:
         ``tb.forward_dynamics(arm, q, v, tau, world=tb.World(gravity=(0, 0, -1.62)))``
     """
-    options = method_options(method, model)
+    options = (*method_options(method, model), *closure_options(model, closure))
     return _forward.request(model, (q, v, tau), conditions, options)
 
 
 # -- inverse dynamics -----------------------------------------------------------------------------
 
 
-@library_function("inverse_dynamics", ("q", "v", "vd"), keywords=DYNAMICS_CALL)
+@library_function("inverse_dynamics", ("q", "v", "vd"), keywords=DYNAMICS_CALL, checks_closure=True)
 def _inverse(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     if setting.model.loops:
         from tiburon.loops.inverse import actuated_forces
@@ -159,7 +165,13 @@ def _inverse(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
 
 @front_door(_inverse)
 def inverse_dynamics(
-    model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, **conditions: Unpack[DynamicsCall]
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    *,
+    closure: bool | None = None,
+    **conditions: Unpack[DynamicsCall],
 ) -> Array:
     """Compute the joint forces that produce given joint accelerations.
 
@@ -172,7 +184,7 @@ def inverse_dynamics(
     Example:
         ``tb.inverse_dynamics(arm, q, v, vd, external_force={"tool": (0, 0, 0, 0, 0, -20)})``
     """
-    return _inverse.request(model, (q, v, vd), conditions)
+    return _inverse.request(model, (q, v, vd), conditions, closure_options(model, closure))
 
 
 @library_function(
@@ -488,7 +500,13 @@ def _reaction_inputs(model: Model, options: Options) -> list[Input]:
     ]
 
 
-@library_function("joint_reactions", _reaction_inputs, make=JointReactions, keywords=DYNAMICS_CALL)
+@library_function(
+    "joint_reactions",
+    _reaction_inputs,
+    make=JointReactions,
+    keywords=DYNAMICS_CALL,
+    checks_closure=True,
+)
 def _reactions(
     setting: Setting, q: Scalars, v: Scalars, vd: Scalars, *lines: Scalars
 ) -> dict[str, Any]:
@@ -529,6 +547,7 @@ def joint_reactions(
     vd: ArrayLike,
     *,
     actuators: Mapping[str, ArrayLike] | None = None,
+    closure: bool | None = None,
     **conditions: Unpack[DynamicsCall],
 ) -> JointReactions:
     """Compute the load of every joint, split into the wrenches of its actuator and its bearing.
@@ -559,7 +578,7 @@ def joint_reactions(
             bearing = tb.joint_reactions(arm, q, v, vd, actuators=cylinder).bearing
     """
     lines = () if actuators is None else tuple(actuators.values())
-    options = _actuator_options(model, actuators)
+    options = (*_actuator_options(model, actuators), *closure_options(model, closure))
     return _reactions.request(model, (q, v, vd, *lines), conditions, options)
 
 

@@ -9,7 +9,7 @@ first or in one larger problem):
 Torques, and with them limits and objectives, are linear in x and y together.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from tiburon.argument_checks import is_number
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, NonFiniteError, ShapeError, shown
-from tiburon.functions.load_sharing import LoadSharing
+from tiburon.functions.keywords import Conditions, takes_conditions
+from tiburon.functions.load_sharing import LoadSharing, Touching
 from tiburon.trace.primitives.quadratic import INFEASIBLE, OPTIMAL, solve_qp
 
 TIE_BREAK_WEIGHT = 1e-9
@@ -44,6 +45,7 @@ class FreeMotionShare(NamedTuple):
 
 
 @public
+@takes_conditions
 def share_free_motion(
     plan: LoadSharing,
     q: ArrayLike,
@@ -51,8 +53,9 @@ def share_free_motion(
     vd: ArrayLike,
     motions: ArrayLike,
     *,
-    touching: ArrayLike | None = None,
+    touching: Touching = None,
     damping: float = 0.0,
+    **conditions: Unpack[Conditions],
 ) -> FreeMotionShare:
     """Share a load and choose the accelerations that the task leaves free, together.
 
@@ -68,6 +71,7 @@ def share_free_motion(
         touching: As in `LoadSharing.share`.
         damping: Weight of the squares of their factors, beside the objective. Least torques alone
             let fast arms swing.
+        conditions: What acts on the robot, and when: see `Conditions`.
 
     Example:
         ``share_free_motion(plan, q, v, vd, null_basis(task).T).vd``
@@ -90,12 +94,13 @@ def share_free_motion(
     if not is_number(damping) or not 0.0 <= float(damping) < np.inf:
         raise DomainError("damping", "a finite number of at least 0", shown(damping))
     pyramids = plan.with_pyramids()
-    k, n = len(N), len(plan.names)
+    k = len(N)
     # all are affine in the acceleration: its value, and one step along each motion
     at, moving = (np.tile(array, (k + 1, 1)) for array in arrays[:2])
     there = np.vstack([arrays[2], arrays[2] + N])
-    problem = pyramids.problem(at, moving, there, touching=touching)
-    rows, offsets = pyramids.squares(at, moving, there, touching)
+    problem = pyramids.problem(at, moving, there, touching=touching, **conditions)
+    rows, offsets = pyramids.squares(at, moving, there, touching, conditions)
+    n, forces = rows.shape[-1], len(plan.names)
     S = np.hstack([rows[0], (offsets[1:] - offsets[0]).T])
     A1 = np.hstack([problem.A1[0], (problem.b1[0] - problem.b1[1:]).T])
     A2 = np.hstack([problem.A2[0], (problem.b2[0] - problem.b2[1:]).T])
@@ -117,10 +122,15 @@ def share_free_motion(
     tau = np.full(model.nv, np.nan)
     if status == "optimal":
         whole = pyramids.problem(
-            arrays[0], arrays[1], acceleration, touching=touching, formulation="superposition"
+            arrays[0],
+            arrays[1],
+            acceleration,
+            touching=touching,
+            formulation="superposition",
+            **conditions,
         )
         # one equation per velocity variable: J^T x + tau = tau'
         tau = np.zeros(model.nv)
         driven = list(plan.layout.driven)
-        tau[driven] = (whole.b1 - whole.A1[:, :n] @ z[:n])[driven]
-    return FreeMotionShare(tau, z[:n], acceleration, y, status)
+        tau[driven] = (whole.b1 - whole.A1[:, :forces] @ z[:forces])[driven]
+    return FreeMotionShare(tau, z[:forces], acceleration, y, status)

@@ -15,7 +15,13 @@ from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, NonFiniteError, TiburonError, TraceError, UnknownNameError
 from tiburon.functions.dynamics import method_options
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall, takes_conditions
-from tiburon.functions.library import check_places, inputs_of, library_function, pair
+from tiburon.functions.library import (
+    check_places,
+    closure_options,
+    inputs_of,
+    library_function,
+    pair,
+)
 from tiburon.functions.parameters import CaseRows, vary
 from tiburon.model import Model
 from tiburon.native.arguments import as_floats, batch_shape, checked_targets, deliver
@@ -54,7 +60,13 @@ def known_rows(model: Model, names: str | Iterable[str]) -> tuple[int, ...]:
     return tuple(sorted(rows))
 
 
-@library_function("hybrid_dynamics", ("q", "v", "tau", "vd"), make=pair, keywords=DYNAMICS_CALL)
+@library_function(
+    "hybrid_dynamics",
+    ("q", "v", "tau", "vd"),
+    make=pair,
+    keywords=DYNAMICS_CALL,
+    checks_closure=True,
+)
 def _hybrid(setting: Setting, q: Scalars, v: Scalars, tau: Scalars, vd: Scalars) -> Any:
     if setting.model.loops:
         from tiburon.loops.inverse import constrained_hybrid
@@ -82,6 +94,7 @@ def hybrid_dynamics(
     known_acceleration: str | Iterable[str] | None = None,
     *,
     method: str | None = None,
+    closure: bool | None = None,
     **conditions: Unpack[DynamicsCall],
 ) -> tuple[Array, Array]:
     """Compute forces of joints with known accelerations, and accelerations of the others.
@@ -104,6 +117,8 @@ def hybrid_dynamics(
             velocity variables (`model.v_names`). By default those where `vd` is not NaN.
         method: "articulated", whose cost is linear in the number of bodies, or "composite" for the
             mass matrix and its factors; by default the first, unless joints follow others.
+        closure: Whether to refuse states with open loops, and velocities that open them; see
+            `forward_dynamics`.
         **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
             `errors`: those of `Delivery`.
 
@@ -118,7 +133,7 @@ def hybrid_dynamics(
         ``vd, tau = hybrid_dynamics(arm, q, v, tau, vd, known_acceleration=["elbow", "wrist"])``
     """
     check_places(model, None)
-    options = method_options(method)
+    options = (*method_options(method), *closure_options(model, closure))
     if known_acceleration is None:
         return solve_placeholders(model, (q, v, tau, vd), options, conditions)
     rows = known_rows(model, known_acceleration)

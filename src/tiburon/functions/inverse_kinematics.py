@@ -137,6 +137,9 @@ class InverseKinematicsOutcome(IntEnum):
     STALLED = 1
     CUT_OFF = 2
 
+    def __str__(self) -> str:
+        return self.name.lower().replace("_", " ")
+
     @property
     def sentence(self) -> str:
         """What the outcome means."""

@@ -20,12 +20,15 @@ from tiburon.algorithms.surroundings import (
     water_parameters,
 )
 from tiburon.algorithms.tape_calls import scalars, taping
+from tiburon.errors import TiburonError
 from tiburon.functions.library import GEOMETRY, GRAVITY, INERTIA, LIBRARY, TIME, depends_on_time
 from tiburon.model import Model, Plan, World
 from tiburon.model.joints.joint import Joint
 from tiburon.native.cache_file import blake2b
 from tiburon.record import record
 from tiburon.trace.declared import structure_text
+from tiburon.trace.dependencies import KeyedCode
+from tiburon.trace.graph import ANGLE_LIMIT
 from tiburon.trace.program import Input, Program, trace
 
 FLUID, IMMERSION = "fluid", "immersion"
@@ -70,6 +73,9 @@ class LibrarySource:
         """Trace user code as it is now."""
         self.model.check_unchanged()
         self.world.traced_key()
+        for _, option in self.options:
+            if isinstance(option, KeyedCode):
+                option.check_unchanged()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel with the modules to load, for a process that has not used the functions yet."""
@@ -100,6 +106,36 @@ class LibrarySource:
         return trace_with_parameters(
             run, inputs, self.model, self.world, self.parameters(), self.name
         )
+
+    def explain(self, given: Mapping[str, Any], where: str) -> TiburonError | None:
+        """Return the error of a state that the check of `closure_options` refuses; None of others.
+
+        Args:
+            given: Inputs of the failed case by name, parameters included.
+            where: Case of a batch, in words.
+        """
+        is_checked = dict(self.options).get("closure")
+        if not is_checked or np.abs(given["q"]).max(initial=0.0) > ANGLE_LIMIT:
+            return None
+        from tiburon.functions.assembly import open_state
+        from tiburon.loops.constraints import constraint_values
+        from tiburon.loops.projection import projected_velocity
+
+        plan, v = self.model.plan, given.get("v", ())
+        if GEOMETRY in given:
+            plan = plan.with_geometry(scalars(given[GEOMETRY]))
+        if TIME in given:
+            plan = plan.at(float(given[TIME]))
+        q, rates = scalars(given["q"]), scalars(v)
+        with taping(None):
+            terms = constraint_values(self.model, plan, q, rates or None)
+            return open_state(
+                self.model,
+                terms,
+                v,
+                lambda: projected_velocity(self.model, plan, q, rates),
+                where,
+            )
 
     def jacobian(self, *, values: bool) -> Program | None:
         """Trace the derivatives of dynamics by their own algorithm; None where there is none.

@@ -122,6 +122,9 @@ ARGUMENTS = {
             (..., 3). It belongs to the point of the frame's body, extended if need be, that is
             there now.""",
     "axes": '"world" or "frame": axes of the result.',
+    "closure": """Whether to refuse states with open loops, and velocities that open them, as
+            `simulate` does; False computes with them. By default calls on arrays check, calls
+            inside a traced function do not.""",
     "Delivery": "`out` and `errors`, the keywords of `Delivery`.",
     "ModelCall": "`time`, `parameters`, `out` and `errors`: see `Conditions` and `Delivery`.",
     "WorldCall": """`time`; `world` and `fluid`, whose added mass counts; `parameters`, `out` and

@@ -22,7 +22,7 @@ from tiburon.functions.library import (
     pair,
 )
 from tiburon.model import Model
-from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalars, Vec3
+from tiburon.spatial import Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
@@ -279,35 +279,32 @@ def _center_jacobian(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.momentum import momentum_columns
 
     plan = setting.plan
-    columns, total = momentum_columns(plan, q, [body.inertia for body in plan.bodies])
-    assert isinstance(total, RigidInertia)
-    rows = [column.force[axis] / total.mass for axis in range(3) for column in columns]
+    columns, mass = momentum_columns(plan, q, [body.inertia for body in plan.bodies])
+    rows = [column.force[axis] / mass for axis in range(3) for column in columns]
     return as_traced(rows).reshape(3, plan.nv)
 
 
 @library_function("momentum", ("q", "v"), parameters=(INERTIA,))
 def _momentum(setting: Setting, q: Scalars, v: Scalars) -> Any:
+    from tiburon.algorithms.kinematics import world_from_robot
     from tiburon.algorithms.momentum import about, mass_point, total_momentum
 
-    h = total_momentum(setting.plan, q, v, setting.water)
-    if dict(setting.options).get("at", "com") == "com":
-        h = about(h, mass_point(setting.plan, q).c)
-    return as_traced(list(h))
+    plan = setting.plan
+    if dict(setting.options).get("at", "com") != "com":
+        return as_traced(list(total_momentum(plan, q, v, setting.water)))
+    world = world_from_robot(plan, q)
+    h = total_momentum(plan, q, v, setting.water, world)
+    return as_traced(list(about(h, mass_point(plan, q, world).c)))
 
 
 @library_function("momentum_matrix", ("q",), parameters=(INERTIA,))
 def _momentum_matrix(setting: Setting, q: Scalars) -> Any:
-    from tiburon.algorithms.momentum import mass_point, momentum_columns
+    from tiburon.algorithms.momentum import momentum_columns
 
     plan = setting.plan
-
-    def center(total: RigidInertia | ArticulatedInertia) -> Vec3:
-        # water has no part in the center of mass
-        return total.com if isinstance(total, RigidInertia) else mass_point(plan, q).c
-
-    about_center = center if dict(setting.options).get("at", "com") == "com" else None
+    centroidal = dict(setting.options).get("at", "com") == "com"
     inertias = [body.effective_inertia for body in plan.bodies]
-    columns, _ = momentum_columns(plan, q, inertias, about_center)
+    columns, _ = momentum_columns(plan, q, inertias, centroidal=centroidal)
     rows = zip(*columns, strict=True) if columns else [()] * 6
     return as_traced([x for row in rows for x in row]).reshape(6, plan.nv)
 

@@ -33,6 +33,7 @@ from tiburon.algorithms.surroundings import (
     world_with,
 )
 from tiburon.algorithms.tape_calls import scalars
+from tiburon.argument_checks import choice
 from tiburon.arguments import fail
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, ShapeError, UnknownNameError, shown
@@ -50,6 +51,7 @@ from tiburon.functions.keywords import (
     unexpected_keyword,
 )
 from tiburon.model import Model, Water, World
+from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 
@@ -108,6 +110,16 @@ class Read(NamedTuple):
     """Those of time, parameters, out and errors that were given."""
 
 
+class Measured(NamedTuple):
+    """Results of an algorithm that computes the closure of loops on its way."""
+
+    results: Any
+    """An array or a dict of arrays."""
+
+    closure: tuple[Scalar, Scalar] | None = None
+    """As `closure_of` returns it; None where it is computed apart."""
+
+
 class LibraryFunction(Generic[Result]):
     """Declaration of a public function that a kernel runs.
 
@@ -119,6 +131,7 @@ class LibraryFunction(Generic[Result]):
         keywords: Shared keywords that enter the result or determine its delivery.
         trees_only: Whether closed loops are refused.
         instead: What to call for a robot with closed loops, for that refusal.
+        checks_closure: Whether `closure_options` make it refuse states with open loops.
         module: Module that declares it; a pickled kernel loads it in another process.
         kernels: Kernels in memory: by value of surroundings and options, by identity of these, and
             those of plain calls by identity of the model alone. Never replaced.
@@ -138,6 +151,7 @@ class LibraryFunction(Generic[Result]):
         keywords: frozenset[str] = WORLD_CALL,
         trees_only: bool = False,
         instead: str = "",
+        checks_closure: bool = False,
     ) -> None:
         """Declare a function and list it in the library.
 
@@ -152,11 +166,14 @@ class LibraryFunction(Generic[Result]):
             keywords: Shared keywords that it takes.
             trees_only: Whether to refuse robots with closed loops.
             instead: What to call for those.
+            checks_closure: Whether to refuse states with open loops, if so asked; its inputs begin
+                with "q", and "v" if velocities enter.
         """
         self.name, self.make = name, make
         self.own_inputs: Inputs = inputs if callable(inputs) else inputs_of(*inputs)
         self.parameters, self.keywords = parameters, keywords
         self.trees_only, self.instead = trees_only, instead
+        self.checks_closure = checks_closure
         self.module = compute.__module__
         self.kernels: dict[Any, Any] = {}
         self.latest: list[tuple[Any, Kernel | None]] = [(None, None)]
@@ -194,7 +211,15 @@ class LibraryFunction(Generic[Result]):
             if water is not None and INERTIA in self.parameters:
                 plan, water = wetted(plan, state[0], water)
             setting = Setting(model, options, (), plan, gravity, water)
-        return self._compute(setting, *state)
+        found = self._compute(setting, *state)
+        measured = found if isinstance(found, Measured) else Measured(found)
+        if not (self.checks_closure and dict(options).get("closure")):
+            return measured.results
+        from tiburon.loops.projection import closure_of, require_closed
+
+        names = [item.name for item in self.own_inputs(model, options)[:2]]
+        q, v = state[0], state[1] if names[1:] == ["v"] else ()
+        return require_closed(measured.results, measured.closure or closure_of(setting, q, v), v)
 
     def request(
         self,
@@ -610,6 +635,19 @@ def _loaded(module: str, name: str) -> LibraryFunction[Any]:
     """Return a function by name in a process that may not have used it yet."""
     import_module(module)
     return LIBRARY[name]
+
+
+def closure_options(model: Model, closure: bool | None) -> Options:
+    """Return the option of code that checks whether loops are closed; none without loops.
+
+    Args:
+        model: The robot.
+        closure: Whether to check; None to do so on arrays, not in traced functions.
+    """
+    choice("closure", closure, (True, False, None))
+    check_places(model, None)
+    is_checked = current_graph() is None if closure is None else closure
+    return (("closure", True),) if is_checked and model.loops else ()
 
 
 def pair(one: Array, other: Array) -> tuple[Array, Array]:

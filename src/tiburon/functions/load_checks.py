@@ -5,6 +5,7 @@ name why a robot cannot perform a motion: loops that would open, contacts that d
 of freedom that no actuator drives, grasps without force closure.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from tiburon.arrays import Array
 from tiburon.errors import DomainError, LoopError, ModelError
 from tiburon.functions.closed_loops import constraint_residual
 from tiburon.functions.contact import contacts_among
+from tiburon.load_sharing.sites import SITE_VALUES
 from tiburon.loops.constraints import constraint_names
 from tiburon.trace.primitives.quadratic import OPTIMAL, solve_qp
 
@@ -74,7 +76,14 @@ def loose_names(plan: "LoadSharing", A1: Array) -> tuple[str, ...]:
 
 
 def check_motion(
-    plan: "LoadSharing", q: Array, v: Array, vd: Array, touching: Array, max_gap: float = MAX_GAP
+    plan: "LoadSharing",
+    q: Array,
+    v: Array,
+    vd: Array,
+    touching: Array,
+    max_gap: float,
+    sites: Array,
+    around: Mapping[str, Any],
 ) -> None:
     """Raise an error if the robot cannot perform a motion in one state.
 
@@ -85,6 +94,8 @@ def check_motion(
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (nv,).
         touching: 1 for each contact, loop, thruster and cable that takes part.
         max_gap: Gap up to which a contact touches [m].
+        sites: Run-time values of contact sites.
+        around: What acts on the robot, and when: keywords of `Conditions`.
 
     Raises:
         LoopError: If loops are open, or the motion opens them.
@@ -93,9 +104,9 @@ def check_motion(
     """
     model, layout = plan.model, plan.layout
     if model.loops:
-        _check_loops(plan, q, v, vd, touching)
+        _check_loops(plan, q, v, vd, touching, around)
     if plan.candidates:
-        here = contacts_among(model, plan.contacts, q)
+        here = contacts_among(model, plan.contacts, q, time=around.get("time"))
         gaps = dict(zip(here.names, np.asarray(here.gap), strict=True))
         for group, on in zip(layout.groups[: layout.points], touching, strict=False):
             gap = gaps.get(group.name)
@@ -106,7 +117,7 @@ def check_motion(
                     f"{group.name!r} with a gap of {1e3 * gap:.3g} mm",
                     advice="lower it, or pass touching= with a 0 for it",
                 )
-    problem = plan.problem(q, v, vd, touching=touching)
+    problem = plan.problem(q, v, vd, touching=touching, sites=_points(plan, sites), **around)
     loose = loose_names(plan, np.asarray(problem.A1))
     if loose:
         count = sum(len(g.kinds) for g, on in zip(layout.groups, touching, strict=True) if on)
@@ -119,7 +130,20 @@ def check_motion(
         )
 
 
-def _check_loops(plan: "LoadSharing", q: Array, v: Array, vd: Array, touching: Array) -> None:
+def _points(plan: "LoadSharing", values: Array) -> dict[str, Array]:
+    """Return points and normals of contact sites by name."""
+    rows = np.reshape(values, (-1, SITE_VALUES))
+    return {site.name: row[:6] for site, row in zip(plan.sites, rows, strict=True)}
+
+
+def _check_loops(
+    plan: "LoadSharing",
+    q: Array,
+    v: Array,
+    vd: Array,
+    touching: Array,
+    around: Mapping[str, Any],
+) -> None:
     """Raise an error if loops that take part are open, or open by the motion."""
     model, layout = plan.model, plan.layout
     first = layout.points
@@ -127,7 +151,8 @@ def _check_loops(plan: "LoadSharing", q: Array, v: Array, vd: Array, touching: A
     taking = {
         group.name for group, on in zip(layout.groups[first:], touching[first:], strict=True) if on
     }
-    residual = np.asarray(constraint_residual(model, q))
+    now: Any = {} if around.get("time") is None else {"time": around["time"]}
+    residual = np.asarray(constraint_residual(model, q, **now))
     open_by: dict[str, float] = {}
     for name, x in zip(names, residual, strict=True):
         if name in taking:
@@ -142,7 +167,7 @@ def _check_loops(plan: "LoadSharing", q: Array, v: Array, vd: Array, touching: A
 
     def columns(at: Array) -> Array:
         # all velocity variables have an equation in this formulation: J^T over x
-        found = plan.problem(at, touching=touching, formulation="superposition").A1
+        found = plan.problem(at, touching=touching, formulation="superposition", **around).A1
         return np.asarray(found)[:, : layout.size]
 
     J = columns(q)
@@ -170,7 +195,9 @@ def _check_loops(plan: "LoadSharing", q: Array, v: Array, vd: Array, touching: A
             )
 
 
-def force_closure(plan: "LoadSharing", q: Array, touching: Array) -> ForceClosure:
+def force_closure(
+    plan: "LoadSharing", q: Array, touching: Array, sites: Array, around: Mapping[str, Any]
+) -> ForceClosure:
     """Return whether contacts and grips hold what they touch against any wrench.
 
     Torque limits do not count: closure is a matter of contacts (Nahon 1991, section 4.4.1).
@@ -179,9 +206,11 @@ def force_closure(plan: "LoadSharing", q: Array, touching: Array) -> ForceClosur
         plan: The plan.
         q: Configuration [m or rad], shape (nq,).
         touching: 1 for each contact, loop, thruster and cable that takes part.
+        sites: Run-time values of contact sites.
+        around: What acts on the robot, and when: keywords of `Conditions`.
     """
     inner = plan.with_pyramids(PYRAMID_SIDES)
-    problem: Any = inner.problem(q, touching=touching)
+    problem: Any = inner.problem(q, touching=touching, sites=_points(plan, sites), **around)
     A1, A2 = np.asarray(problem.A1), np.asarray(problem.A2)
     n = A1.shape[1]
     normals = [
@@ -198,7 +227,7 @@ def force_closure(plan: "LoadSharing", q: Array, touching: Array) -> ForceClosur
     ]  # fmt: skip
     idle = {group.name for group, on in zip(plan.layout.groups, touching, strict=True) if not on}
     held = [k for k in held if inner.limit_names[k].partition(": ")[0] not in idle]
-    nothing = ForceClosure(False, 0.0, free, np.zeros(n))
+    nothing = ForceClosure(False, 0.0, free, np.zeros(len(plan.names)))
     if not normals or not held:
         return nothing
     rows = A2[held]
@@ -229,4 +258,5 @@ def force_closure(plan: "LoadSharing", q: Array, touching: Array) -> ForceClosur
         return nothing
     x = np.asarray(found.x)
     margin = float(x[n])
-    return ForceClosure(margin > FORCE_CLOSURE_MARGIN and not free, margin, free, x[:n])
+    internal = x[: len(plan.names)]
+    return ForceClosure(margin > FORCE_CLOSURE_MARGIN and not free, margin, free, internal)

@@ -3,15 +3,26 @@
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
+from tiburon.actuation.element import Element, per_degree_of_freedom, structure_of
+from tiburon.actuation.passive import passive_elements, passive_forces
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
-from tiburon.argument_checks import at_least, choice, is_number, is_whole, positive
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.traversal import ancestors
+from tiburon.argument_checks import (
+    at_least,
+    choice,
+    is_whole,
+    positive,
+    refuse_unusable,
+)
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.contact.candidates import (
@@ -35,6 +46,7 @@ from tiburon.functions.library import check_places, inputs_of, library_function
 from tiburon.functions.load_checks import MAX_GAP, ForceClosure, check_motion, force_closure
 from tiburon.load_sharing.certificate import (
     Contradiction,
+    Lifted,
     contradiction_of,
     least_excess,
     least_shift,
@@ -50,6 +62,7 @@ from tiburon.load_sharing.formulation import (
 )
 from tiburon.load_sharing.limits.center_of_pressure import CenterOfPressure
 from tiburon.load_sharing.limits.contact import (
+    LARGEST,
     FrictionCone,
     FrictionPyramid,
     Torsion,
@@ -61,21 +74,35 @@ from tiburon.load_sharing.limits.drive import DriveLimit
 from tiburon.load_sharing.limits.limit import Limit, RunTime
 from tiburon.load_sharing.limits.step import StepLimit
 from tiburon.load_sharing.limits.torque import UNBOUNDED, DrivenJoint, TorqueLimit
+from tiburon.load_sharing.named import FORCES, check_names, count_of, places_of, spread
 from tiburon.load_sharing.objectives.contact_force import InternalForce
-from tiburon.load_sharing.objectives.objective import Objective, Sum
+from tiburon.load_sharing.objectives.objective import (
+    Objective,
+    parameters_of,
+    parts_of,
+    squares_of,
+)
 from tiburon.load_sharing.objectives.smoothness import Smoothness, TorqueSmoothness
 from tiburon.load_sharing.problem import Before, Grip, Group, Layout, layout_of
 from tiburon.load_sharing.relaxation import DIRECTION, MOTION
-from tiburon.load_sharing.sites import SITE_VALUES, ContactSite
+from tiburon.load_sharing.sites import (
+    SITE_VALUES,
+    ContactSite,
+    expected_friction,
+    friction_field,
+)
 from tiburon.load_sharing.solution import Limits, levels_of, row_names
 from tiburon.model import WORLD, Model, World
 from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset, RelativeMotion
+from tiburon.model.value_checks import number
 from tiburon.record import record
 from tiburon.spatial import Scalars
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.declared import is_declared
+from tiburon.trace.dependencies import KeyedCode
+from tiburon.trace.digest import program_digest
 from tiburon.trace.primitives.quadratic import QPSolution, solve_qp
 from tiburon.trace.program import Input, current_graph
 
@@ -83,6 +110,9 @@ if TYPE_CHECKING:
     from tiburon.load_sharing.linear_program import LinearObjective, LinearSolution
 
 Pairs = Sequence[tuple[str, str]]
+
+Touching = ArrayLike | Mapping[str, ArrayLike] | Sequence[str] | None
+"""Which contacts take part: marks in order, marks by name, names, or None for all."""
 
 _STATUS_NAMES = np.array(
     ("optimal", "infeasible", "not convex", "unfinished", "relaxed", "at limits", "not finite")
@@ -105,10 +135,13 @@ _IS_BAD = np.array(_BAD_CODES)
 """The same for many cases."""
 
 PYRAMID_SIDES = 16
-"""Sides of the pyramids around friction cones in explanations."""
+"""Sides of the pyramids inside friction cones in proposed motions."""
 
 PUSHING_LIMITS = ("friction", "torsion", "center of pressure", "least normal force")
 """Limits that belong to pushing contacts: a contact that may pull has none of them."""
+
+LEAST_PULL = 1e-6
+"""Pull up to which a contact counts as one that need not pull [N]."""
 
 ACTIVE_MULTIPLIER = 1e-9
 """Multiplier relative to the largest above which a limit is active."""
@@ -149,14 +182,10 @@ class GripLimit:
                 f"{shown(self.normal)}; divide it by its length"
             )
         object.__setattr__(self, "normal", tuple(map(float, normal / length)))
-        for quantity in ("friction", "torsion"):
-            value = getattr(self, quantity)
-            if not is_number(value) or not 0.0 <= float(value) < np.inf:
-                raise ModelError(
-                    f"{element}: {quantity} must be a finite number of at least 0, got "
-                    f"{shown(value)}"
-                )
-            object.__setattr__(self, quantity, float(value))
+        friction = friction_field(self.friction, element, self.loop)
+        object.__setattr__(self, "friction", friction)
+        torsion = number(self.torsion, element, "torsion", self.loop, least=0.0)
+        object.__setattr__(self, "torsion", torsion)
 
 
 CHANGE_TOLERANCE = 1e-7
@@ -193,6 +222,7 @@ class Margins(dict[str, Any]):
         raise UnknownNameError("limit", str(name), list(self), listing="plan.limit_names")
 
 
+@public
 class LoadShare(NamedTuple):
     """Joint forces and contact forces of one state or many."""
 
@@ -242,7 +272,7 @@ class LoadShare(NamedTuple):
     """Configuration, velocity, acceleration and touching contacts, as given."""
 
     changes: tuple[Any, ...]
-    """Forces and driven joint forces of the step before, the largest change since, failed actuators
+    """Forces and driven joint forces of the step before, largest changes since, failed actuators
     and values of contact sites, as given."""
 
     conditions: Mapping[str, Any] = MappingProxyType({})
@@ -359,8 +389,6 @@ class LoadShare(NamedTuple):
     def explain(self, case: tuple[int, ...] | int = ()) -> "Infeasibility":
         """Explain why a case has no solution: the limits that contradict the motion, and a remedy.
 
-        Friction cones count as pyramids of 16 sides around them.
-
         Args:
             case: Index of the case in a batch.
 
@@ -373,29 +401,8 @@ class LoadShare(NamedTuple):
             raise DomainError("case", "a case without solution", f"status {status!r} at {place}")
         shape = np.shape(self.status)
         given = [np.asarray(x, dtype=np.float64) for x in (*self.motion, *self.changes)]
-        # the largest change is one number, all others are rows
-        one = [
-            np.broadcast_to(x, shape if k == 6 else (*shape, x.shape[-1]))[place]
-            for k, x in enumerate(given)
-        ]
-        return self.plan._explained(*one, conditions=self._conditions_of(place))
-
-    def _conditions_of(self, place: tuple[int, ...]) -> dict[str, Any]:
-        """Return what acted on the robot in one case."""
-        shape = np.shape(self.status)
-
-        def one(x: Any, *row: int) -> Any:
-            return np.broadcast_to(np.asarray(x, dtype=np.float64), (*shape, *row))[place]
-
-        found = dict(self.conditions)
-        if found.get("time") is not None:
-            found["time"] = one(found["time"])
-        for name, row in (("external_force", (6,)), ("external_inertia", (6, 6))):
-            if found.get(name) is not None:
-                found[name] = {body: one(x, *row) for body, x in found[name].items()}
-        if isinstance(found.get("fluid"), (list, tuple)):
-            found["fluid"] = found["fluid"][place[-1]]
-        return found
+        one = [np.broadcast_to(x, (*shape, x.shape[-1]))[place] for x in given]
+        return self.plan._explained(*one, conditions=_conditions_of(self.conditions, shape, place))
 
     def centers_of_pressure(self) -> Array:
         """Return the centers of pressure of flat feet [m], shape (..., feet, 2).
@@ -427,7 +434,8 @@ class LoadShare(NamedTuple):
         active = [
             name
             for name, value in zip(plan.limit_names, y, strict=True)
-            if value > ACTIVE_MULTIPLIER * max(largest, 1e-300)
+            if not name.startswith(f"{LARGEST}: ")
+            and value > ACTIVE_MULTIPLIER * max(largest, 1e-300)
         ]
         if status == "infeasible":
             return f"{lead}{self.explain(case).sentence}"
@@ -459,6 +467,13 @@ class LoadShare(NamedTuple):
         return lead + "; ".join([first, *parts])
 
 
+def objective_in(choices: Mapping[str, Any]) -> Objective:
+    """Return the objective among compile-time options."""
+    found = choices["objective"]
+    objective: Objective = found.thing if isinstance(found, KeyedCode) else found
+    return objective
+
+
 def problem_inputs(model: Model, options: Options) -> list[Input]:
     """Return the inputs of the kernels, in the order of `ProblemInputs`."""
     choices = dict(options)
@@ -470,15 +485,16 @@ def problem_inputs(model: Model, options: Options) -> list[Input]:
         Input("touching", (groups,)),
         Input("before", (layout.size,)),
         Input("before_tau", (len(layout.driven),)),
-        Input("max_step", ()),
+        Input("max_step", (count_of(limits.steps, layout),)),
         Input("prefer", (len(row_names(model, layout, limits)),)),
         Input("failed", (len(layout.driven),)),
         Input("sites", (SITE_VALUES * len(choices["sites"]),)),
         Input("friction", (groups,)),
         Input("torsion", (groups,)),
         Input("limit_values", (len(limits.parameters(model, layout)),)),
-        Input("weights", (len(choices["objective"].parameters(model)),)),
+        Input("weights", (len(parameters_of(objective_in(choices), model)),)),
         Input("surfaces", (number_count(choices["candidates"]),)),
+        Input("passive", (sum(choices["passive"].counts),)),
     ]
 
 
@@ -500,13 +516,38 @@ class ProblemInputs(NamedTuple):
     limit_values: Scalars
     weights: Scalars
     surfaces: Scalars
+    passive: Scalars
 
 
-def stated_problem(setting: Setting, given: ProblemInputs) -> Any:
-    """Return the problem of a state."""
+class PassiveForm(NamedTuple):
+    """What code depends on of friction and springs."""
+
+    structure: tuple[Any, ...] = ()
+    """Of each passive element of the robot."""
+
+    counts: tuple[int, ...] = ()
+    """Number of run-time parameters of each."""
+
+
+def stated_problem(setting: Setting, given: ProblemInputs, passive: Scalars | None = None) -> Any:
+    """Return the problem of a state.
+
+    Args:
+        setting: The robot and its surroundings.
+        given: Inputs of the kernel.
+        passive: Joint forces of friction and springs [N or N m], nv scalars; by default those of
+            the robot, if the options have them.
+    """
     from tiburon.load_sharing.problem import problem_of
 
     choices = dict(setting.options)
+    counts = choices["passive"].counts
+    if counts:
+        values = iter(given.passive)
+        own = [tuple(islice(values, count)) for count in counts]
+        elements = zip(passive_elements(setting.model), own, strict=True)
+        applied = passive_forces(setting, given.q, given.v, list(elements))
+        setting, passive = applied.added_to(setting, JointVector(given.q)), applied.force
     return problem_of(
         setting,
         choices["layout"],
@@ -521,6 +562,7 @@ def stated_problem(setting: Setting, given: ProblemInputs) -> Any:
         choices["sites"],
         given.sites,
         choices["drives"],
+        passive,
     )
 
 
@@ -532,11 +574,11 @@ def _programmed(setting: Setting, given: ProblemInputs) -> tuple[Any, Any]:
     problem = formulated(choices.get("formulation", COMPACT), stated_problem(setting, given))
     program = program_of(
         problem,
-        choices["objective"],
+        objective_in(choices),
         choices["limits"],
         given.weights,
         given.limit_values,
-        RunTime(given.torsion, given.failed, Before(given.x, given.tau), given.max_step[0]),
+        RunTime(given.torsion, given.failed, Before(given.x, given.tau), given.max_step),
     )
     return problem, program
 
@@ -575,14 +617,16 @@ def _supports(setting: Setting, *inputs: Scalars) -> Any:
 @library_function("load_squares", problem_inputs, keywords=CONDITIONS)
 def _squares(setting: Setting, *inputs: Scalars) -> Any:
     given = ProblemInputs(*inputs)
-    problem = stated_problem(setting, given)
-    objective: Objective = dict(setting.options)["objective"]
-    found = objective.squares(problem, given.weights, Before(given.x, given.tau))
+    choices = dict(setting.options)
+    problem = formulated(choices.get("formulation", COMPACT), stated_problem(setting, given))
+    objective = objective_in(choices)
+    problem = problem._replace(auxiliary=objective.auxiliary)
+    found = squares_of(objective, problem, given.weights, Before(given.x, given.tau))
     roots = [np.sqrt(square.weight) for square in found]
     return {
         "rows": as_traced(
             [
-                [root * square.row.get(k, 0.0) for k in range(problem.layout.size)]
+                [root * square.row.get(k, 0.0) for k in range(problem.size)]
                 for root, square in zip(roots, found, strict=True)
             ]
         ),
@@ -606,6 +650,7 @@ class _Counts(NamedTuple):
     """Whether one of them is zero."""
 
 
+@public
 @record(slots=False)
 class LoadSharing:
     """A load-sharing problem: robot, contacts, limits and objective; immutable.
@@ -628,6 +673,22 @@ class LoadSharing:
     friction: tuple[float, ...]
     """Coefficient of each contact and loop; -1 for that of the surfaces."""
 
+    passive: bool = True
+    """Whether friction and springs of the robot are in the equations."""
+
+    def __post_init__(self) -> None:
+        surfaces = (c for c in self.candidates for _ in range(c.point_count))
+        for group, given in zip(self.layout.groups, self.friction, strict=True):
+            candidate = next(surfaces, None)
+            values = [given]
+            if group.normal is not None and given == -1.0 and candidate is not None:
+                materials = (candidate.material, *(patch.material for patch in candidate.patches))
+                values = [material.static_friction for material in materials]
+            for value in values:
+                expected = None if value == -1.0 else expected_friction(value)
+                if expected is not None:
+                    raise DomainError(f"friction of {group.name!r}", expected, shown(value))
+
     @classmethod
     @public
     def of(
@@ -647,6 +708,7 @@ class LoadSharing:
         objective: Objective | None = None,
         step_limits: str | None = None,
         relax: bool | str | Sequence[Sequence[str]] = False,
+        passive: bool = True,
     ) -> "LoadSharing":
         """Return how a robot shares its load.
 
@@ -666,8 +728,9 @@ class LoadSharing:
             sides: Sides of friction pyramids, at least 3; exact cones by default.
             inscribed: Whether pyramids lie inside the cone, or around it.
             torque_limits: True for those of the actuators, also where they depend on the speed,
-                False for none, or smallest and largest force by joint name [N or N m]; infinite
-                for joints that may fail and have no limit else.
+                and of the joints (`JointLimits.force`), False for none, or smallest and largest
+                force by joint name [N or N m]; infinite for joints that may fail and have no limit
+                else.
             limits: Further limits, such as `JointWrenchLimit` and `NormalForceLimit`.
             objective: What to minimize; `InternalForce()` by default.
             step_limits: "forces" or "torques" to bound their change from step to step.
@@ -679,19 +742,23 @@ class LoadSharing:
                 level is given up before the second and so on, with least squares within a level,
                 and everything else holds. Names are those of equations (`equation_names`, "motion"
                 for all), of limits, or of elements with limits, such as "front_left_knee".
+            passive: Whether friction and springs of joints (`JointPassive`) and springs between
+                frames (`Spring`) are in the equations, by the laws of `simulate`.
 
         Raises:
             ModelError: If nothing is shared, or data are missing.
             UnknownNameError: If there is no such joint, contact or loop.
         """
         check_places(model, world)
-        if not isinstance(inscribed, (bool, np.bool_)):
-            raise DomainError("inscribed", "True or False", shown(inscribed))
+        for name, flag in (("inscribed", inscribed), ("passive", passive)):
+            if not isinstance(flag, (bool, np.bool_)):
+                raise DomainError(name, "True or False", shown(flag))
         around = world or _default_world(model)
         given_sites = _sites_of(model, sites)
         candidates = () if given_sites and pairs is None else _contacts_of(model, around, pairs)
         chosen = InternalForce() if objective is None else objective
-        if not isinstance(chosen, Objective) or not is_declared(chosen):  # type: ignore[redundant-expr]
+        given_objective: object = chosen
+        if not isinstance(given_objective, Objective):
             raise ModelError(
                 f"objective: expected objectives such as InternalForce(), got {shown(objective)}; "
                 "write InternalForce() + 0.1 * TorqueNorm()"
@@ -706,7 +773,7 @@ class LoadSharing:
                 f"model {model.name!r}: expected contacts, loops, thrusters or cables that share a "
                 "load, got none; give the world a Ground, or the robot loops"
             )
-        _refuse_springs(model, names)
+        _refuse_cylinders(model, places)
         groups = [group.name for group in layout.groups]
         twice = [name for name in groups if groups.count(name) > 1]
         if twice:
@@ -735,7 +802,7 @@ class LoadSharing:
             CenterOfPressure.of(given_sites),
             TorqueLimit(bounded) if bounded else None,
             DriveLimit(drives) if drives else None,
-            *_further_limits(model, layout, limits),
+            *_further_limits(model, layout, (*chosen.limits(), *limits)),
             None if step_limits is None else StepLimit(step_limits),
             FrictionCone() if sides is None else None,
         ]
@@ -749,9 +816,13 @@ class LoadSharing:
             _with_levels(model, layout, tuple(part for part in parts if part is not None), relax),
             given_sites,
             _friction(layout, grips, given_sites, friction),
+            bool(passive),
         )
         # here, so that the first call of a controller is not the one that lays out the robot
         model.structure_key()
+        if found._has_user_code:
+            # what it is now
+            found._check_objective()
         return found
 
     @cached_property
@@ -796,9 +867,9 @@ class LoadSharing:
         v: ArrayLike | None = None,
         vd: ArrayLike | None = None,
         *,
-        touching: ArrayLike | None = None,
+        touching: Touching = None,
         before: LoadShare | ArrayLike | None = None,
-        max_step: ArrayLike | None = None,
+        max_step: ArrayLike | Mapping[str, ArrayLike] | None = None,
         failed: Sequence[str] | ArrayLike | None = None,
         sites: Mapping[str, ArrayLike] | None = None,
         errors: Literal["raise", "flag"] = "raise",
@@ -811,11 +882,15 @@ class LoadSharing:
             v: Joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
             vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); zero by default.
             touching: Whether each contact and loop takes part, in the order of `contact_names`,
-                shape (..., contacts); all by default. Contacts alone may be given.
+                shape (..., contacts); all by default. Contacts alone may be given. Or by name,
+                shape (...) each, where others take part; or names of contacts and grips, where
+                other contacts and grips do not.
             before: Solution of a similar problem, or its `warm_start`: its forces are those that
                 `Smoothness` compares with, and its limits are tried first.
-            max_step: Largest change of each force or torque since `before` [N or N m], shape (...),
-                where the plan has `step_limits`.
+            max_step: Largest change since `before` [N or N m], where the plan has `step_limits`:
+                one number for all; one per force or torque in the order of `step_names`, shape
+                (..., forces or torques), or (..., 1) for one per case; or by name of a contact, of
+                one of its components or of a joint, shape (...), infinite for others.
             failed: Names of driven joints whose actuators have failed and give no force, and of
                 failed thrusters and cables; or 1 for each driven joint that has failed, 0 for the
                 others, shape (..., driven joints).
@@ -826,27 +901,13 @@ class LoadSharing:
             conditions: What acts on the robot, and when: see `Conditions`.
         """
         model, rest = self.model, self._rest
+        if self._has_user_code:
+            self._check_objective()
         x, last, prefer = self._none
         if before is not None:
             x, last, prefer = self._last(before)
         counts = self._counts
-        if (max_step is None) != (not counts.steps or before is None):
-            raise DomainError(
-                "max_step",
-                "a bound where the plan has step_limits and `before` is given, and only there",
-                shown(max_step),
-            )
-        if (
-            max_step is not None
-            and current_graph() is None
-            and not np.all(np.asarray(max_step) > 0)
-        ):
-            raise DomainError(
-                "max_step",
-                "a bound above 0 N or N m",
-                shown(max_step),
-                advice="forces could not follow the motion",
-            )
+        self._check_bounded(before, max_step)
         # arrays that their caller cannot change; inline, since calls of a helper would take long
         kind = np.ndarray
         motion = (
@@ -865,7 +926,7 @@ class LoadSharing:
                 self._all if touching is None else self._taking_part(touching),
                 x,
                 last,
-                UNBOUNDED if max_step is None else max_step,
+                self._no_bounds if max_step is None else self._step_bounds(max_step),
                 prefer,
                 self._working if failed is None else self._failed(failed),
                 self._site_values if sites is None else self._moved_sites(sites),
@@ -935,6 +996,15 @@ class LoadSharing:
             conditions,
         )
 
+    def _check_bounded(self, before: object, max_step: object) -> None:
+        """Refuse bounds of changes where there are none, and their absence where there are."""
+        if (max_step is None) != (not self._counts.steps or before is None):
+            raise DomainError(
+                "max_step",
+                "a bound where the plan has step_limits and `before` is given, and only there",
+                shown(max_step),
+            )
+
     @property
     def memory(self) -> int:
         """Length of `LoadShare.warm_start`."""
@@ -985,16 +1055,20 @@ class LoadSharing:
         )
 
     @public
+    @takes_conditions
     def problem(
         self,
         q: ArrayLike,
         v: ArrayLike | None = None,
         vd: ArrayLike | None = None,
         *,
-        touching: ArrayLike | None = None,
+        touching: Touching = None,
+        before: LoadShare | ArrayLike | None = None,
+        max_step: ArrayLike | Mapping[str, ArrayLike] | None = None,
         failed: Sequence[str] | ArrayLike | None = None,
         sites: Mapping[str, ArrayLike] | None = None,
         formulation: str = COMPACT,
+        **conditions: Unpack[Conditions],
     ) -> "LoadProblem":
         """Return the quadratic program of a motion.
 
@@ -1003,13 +1077,18 @@ class LoadSharing:
             v: Joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
             vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); zero by default.
             touching: As in `share`.
+            before: As in `share`; without it, changes are not bounded.
+            max_step: As in `share`.
             failed: As in `share`.
             sites: As in `share`.
             formulation: "compact" for contact and loop forces as unknowns (4.27), "superposition"
                 for the efforts of actuators too (4.24), "complete" for all joint wrenches (4.8).
                 All have the same optimum, and the same number of unknowns less equations.
+            conditions: What acts on the robot, and when: see `Conditions`.
         """
         choice("formulation", formulation, FORMULATIONS)
+        self._check_bounded(before, max_step)
+        x, last, _ = self._none if before is None else self._last(before)
         rest = np.zeros(self.model.nv)
         if failed is not None:
             touching, failed = self._without_failed(touching, failed)
@@ -1020,12 +1099,13 @@ class LoadSharing:
             self._all if touching is None else self._taking_part(touching),
         )
         changes = (
-            *self._none[:2],
-            UNBOUNDED,
+            x,
+            last,
+            self._no_bounds if max_step is None else self._step_bounds(max_step),
             self._working if failed is None else self._failed(failed),
             self._site_values if sites is None else self._moved_sites(sites),
         )
-        return self._problem(motion, changes, formulation)
+        return self._problem(motion, changes, formulation, conditions)
 
     def _around(self, conditions: Mapping[str, Any]) -> Any:
         """Return what acts on the robot: the surroundings of the plan, unless others are given."""
@@ -1050,10 +1130,16 @@ class LoadSharing:
     ) -> "LoadProblem":
         """Return the quadratic program of inputs of the kernel."""
         given = (*motion, *changes[:3], self._none[2], *changes[3:], *self._constants)
-        options = (*self._options, ("formulation", formulation))
+        options = (
+            *self._options_with(self._objective_form(formulation)),
+            ("formulation", formulation),
+        )
+        if self._has_user_code:
+            self._check_objective()
         around = self._around(conditions)
         W, c, A1, b1, A2, b2, mu = _matrices.call(self.model, given, around, options)
         names, equations = formulation_names(formulation, self.model, self.layout)
+        names = (*names, *self.objective.auxiliary)
         cones = self._cones
         rows, limits = len(equations), len(self.limit_names) - len(cones)
         return LoadProblem(
@@ -1088,7 +1174,12 @@ class LoadSharing:
         return JointWrenches(joints, wrenches, constant, rows)
 
     def squares(
-        self, q: Array, v: Array, vd: Array, touching: ArrayLike | None = None
+        self,
+        q: Array,
+        v: Array,
+        vd: Array,
+        touching: Touching = None,
+        conditions: Mapping[str, Any] = MappingProxyType({}),
     ) -> tuple[Array, Array]:
         """Return the objective as the least squares of rows x + offsets, half their sum.
 
@@ -1097,13 +1188,17 @@ class LoadSharing:
             v: Joint velocity [m/s or rad/s], shape (..., nv).
             vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
             touching: As in `share`.
+            conditions: What acts on the robot, and when: keywords of `Conditions`.
 
         Returns:
             Rows, shape (..., squares, unknowns), and offsets, shape (..., squares).
         """
+        if self._has_user_code:
+            self._check_objective()
         taking = self._all if touching is None else self._taking_part(touching)
         given = (q, v, vd, *self._unchanged(taking, self._site_values))
-        rows, offsets = _squares.call(self.model, given, {"world": self.world}, self._options)
+        around = self._around(conditions)
+        rows, offsets = _squares.call(self.model, given, around, self._options)
         return rows, offsets
 
     def support_rows(self, q: Array, v: Array, vd: Array) -> tuple[Array, Array, Array]:
@@ -1128,15 +1223,19 @@ class LoadSharing:
         return constant, rows, reactions
 
     @public
+    @takes_conditions
     def check(
         self,
         q: ArrayLike,
         v: ArrayLike | None = None,
         vd: ArrayLike | None = None,
         *,
-        touching: ArrayLike | None = None,
+        touching: Touching = None,
+        failed: Sequence[str] | ArrayLike | None = None,
+        sites: Mapping[str, ArrayLike] | None = None,
         max_gap: float = MAX_GAP,
         closure: bool = False,
+        **conditions: Unpack[Conditions],
     ) -> None:
         """Raise an error, with names, if the robot cannot perform a motion.
 
@@ -1147,8 +1246,12 @@ class LoadSharing:
             v: Joint velocity [m/s or rad/s], shape (..., nv); at rest by default.
             vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); zero by default.
             touching: As in `share`.
+            failed: As in `share`; failed thrusters and cables drive nothing.
+            sites: As in `share`.
             max_gap: Gap up to which a contact touches [m].
             closure: Whether contacts and grips must hold what they touch against any wrench.
+            conditions: What acts on the robot, and when: see `Conditions`. Of these the time, at
+                which `Driven` joints are somewhere, decides what the robot can do; forces do not.
 
         Raises:
             LoopError: If loops are open, or the motion opens them.
@@ -1157,10 +1260,14 @@ class LoadSharing:
         """
         bound = positive("max_gap", max_gap, "m")
         model, rest = self.model, np.zeros(self.model.nv)
+        if failed is not None:
+            touching, failed = self._without_failed(touching, failed)
+            self._failed(failed)
         taking = self._all if touching is None else self._taking_part(touching)
+        places = self._site_values if sites is None else self._moved_sites(sites)
         given = [
             np.asarray(x, dtype=np.float64)
-            for x in (q, rest if v is None else v, rest if vd is None else vd, taking)
+            for x in (q, rest if v is None else v, rest if vd is None else vd, taking, places)
         ]
         for name, array, size in zip(
             ("q", "v", "vd"), given, (model.nq, model.nv, model.nv), strict=False
@@ -1169,12 +1276,13 @@ class LoadSharing:
                 raise ShapeError(name, f"(..., {size})", array.shape)
             if not np.isfinite(array).all():
                 raise NonFiniteError(name)
-        lead = np.broadcast_shapes(*(x.shape[:-1] for x in given))
+        lead = np.broadcast_shapes(*(x.shape[:-1] for x in given), *_leads(conditions))
         for case in np.ndindex(*lead):
             one = [np.broadcast_to(x, (*lead, x.shape[-1]))[case] for x in given]
-            check_motion(self, one[0], one[1], one[2], one[3], bound)
+            around = self._around(_conditions_of(conditions, lead, case))
+            check_motion(self, one[0], one[1], one[2], one[3], bound, one[4], around)
             if closure:
-                found = self.force_closure(one[0], touching=one[3])
+                found = force_closure(self, one[0], one[3], one[4], around)
                 if not found.is_closed:
                     why = "no internal force presses all contacts"
                     if found.free:
@@ -1189,18 +1297,29 @@ class LoadSharing:
                     )
 
     @public
-    def force_closure(self, q: ArrayLike, *, touching: ArrayLike | None = None) -> "ForceClosure":
+    @takes_conditions
+    def force_closure(
+        self,
+        q: ArrayLike,
+        *,
+        touching: Touching = None,
+        sites: Mapping[str, ArrayLike] | None = None,
+        **conditions: Unpack[Conditions],
+    ) -> "ForceClosure":
         """Return whether contacts and grips can hold what they touch against any wrench.
 
         Args:
             q: Configuration [m or rad], shape (nq,).
             touching: As in `share`.
+            sites: As in `share`.
+            conditions: What acts on the robot, and when: see `Conditions`; forces do not count.
         """
         at = np.asarray(q, dtype=np.float64)
         if at.shape != (self.model.nq,):
             raise ShapeError("q", (self.model.nq,), at.shape)
         taking = self._all if touching is None else np.asarray(self._taking_part(touching))
-        return force_closure(self, at, taking)
+        places = self._site_values if sites is None else self._moved_sites(sites)
+        return force_closure(self, at, taking, places, self._around(conditions))
 
     def with_pyramids(self, sides: int = PYRAMID_SIDES, *, inscribed: bool = True) -> "LoadSharing":
         """Return the same plan with pyramids in place of exact friction cones, if it has these."""
@@ -1226,84 +1345,56 @@ class LoadSharing:
         conditions: Mapping[str, Any],
     ) -> "Infeasibility":
         """Explain why a motion has no solution; `changes` as in `LoadShare`."""
-        outer = self.with_pyramids(inscribed=False)
-        _, _, A1, b1, A2, b2 = (
-            np.asarray(x)
-            for x in outer._problem((q, v, vd, touching), changes, COMPACT, conditions)[1:7]
-        )
-        names = outer.limit_names
-        equation_names = self.equation_names
-        if self.limits.relax:
-            # only what must hold counts
-            levels = levels_of(outer.model, outer.layout, outer.limits)
-            gone = {k for level in levels for k in level.equations}
-            kept = [
-                k
-                for k in range(len(b1))
-                if k not in gone and not any(level.proportional for level in levels)
-            ]
-            lifted_rows = {k for level in levels for k in level.limits}
-            rows_kept = [k for k in range(len(b2)) if k not in lifted_rows]
-            A1, b1, A2, b2 = A1[kept], b1[kept], A2[rows_kept], b2[rows_kept]
-            names = tuple(names[k] for k in rows_kept)
-            equation_names = tuple(equation_names[k] for k in kept)
-        found = contradiction_of(A1, b1, A2, b2)
-        nearest = shortfall = None
+        given = ((q, v, vd, touching), changes, conditions)
+        held = self._must_hold(self._problem(given[0], changes, COMPACT, conditions))
+        found = contradiction_of(*held.data, *held.friction)
+        nearest = shortfall = shift = None
         remedy: list[str] = []
-        if not self.limits.relax and len(b1):
-            given = ((q, v, vd, touching), changes, conditions)
+        if not self.limits.relax and len(held.equations):
             nearest, shortfall = self._nearest_motion(*given, 0.0)
             reported = self._nearest_motion(*given, LIMIT_RESERVE)[1]
             reported = shortfall if reported is None else reported
             if reported is not None:
                 remedy = [f"or {_changed_text(self.equation_names, -reported)}"]
         if found is None or not found.holds:
-            first = "infeasible, though not beyond pyramids of 16 sides around friction cones"
-            sentence = "; ".join([first, *remedy])
+            sentence = "; ".join(["infeasible by no more than rounding", *remedy])
             return Infeasibility((), {}, found, nearest, shortfall, sentence)
-        rows = [k for k, y in enumerate(found.y2) if y > ACTIVE_MULTIPLIER]
-        lifted = {}
-        for k in rows:
-            # a contact that pulls has no friction limit
-            element, _, limit = names[k].partition(": ")
-            others = [
-                i
-                for i, name in enumerate(names)
-                if limit != "pushes"
-                or not name.startswith(tuple(f"{element}: {x}" for x in PUSHING_LIMITS))
-            ]
-            excess = least_excess(A1, b1, A2[others], b2[others], [others.index(k)])
-            if excess is not None:
-                lifted[names[k]] = float(excess[0])
-        involved = tuple(names[k] for k in rows)
+        involved = held.involved(found)
+        lifted = held.lifted(involved)
         parts = [f"infeasible: the motion contradicts {_listed(involved)}"]
         if not involved:
-            # a combination of equations that no force enters
-            largest = float(np.abs(found.y1).max(initial=0.0))
-            factors = {
-                name: float(y) / largest
-                for name, y in zip(equation_names, found.y1, strict=True)
-                if abs(y) > ACTIVE_MULTIPLIER * largest
-            }
-            held = list(factors) if A1.any() else list(equation_names)
-            what = _listed(held)
-            if any(A1[list(equation_names).index(name)].any() for name in held):
-                # forces act on these, but not in all proportions
-                what = "the combination " + " ".join(
-                    f"{'-' if x < 0.0 else '+'} {abs(x):.3g} {name}" for name, x in factors.items()
-                ).removeprefix("+ ")
-            parts = [f"infeasible: no force that takes part acts on {what}"]
+            parts = [f"infeasible: no force that takes part acts on {held.unforced(found)}"]
         parts += [_lifted_text(name, amount) for name, amount in lifted.items()]
-        shift = None
         if not self.limits.relax:
-            inside = self._inside((q, v, vd, touching), changes, conditions, LIMIT_RESERVE)
-            shift = self._base_shift(q, touching, *inside)
+            shift = self._base_shift(q, touching, *self._inside(*given, LIMIT_RESERVE))
         if shift is not None:
             toward = self._foot_toward(q, touching, shift)
             # rounded up
             parts.append(f"or shift the base by {103 * np.linalg.norm(shift):.2g} cm {toward}")
         sentence = "; ".join([*parts, *remedy])
         return Infeasibility(involved, lifted, found, nearest, shortfall, sentence, shift)
+
+    def _must_hold(self, problem: "LoadProblem") -> "_HeldLimits":
+        """Return the equations and limits of one case that no level of `relax` may violate."""
+        A1, b1, A2, b2, mu = (
+            np.asarray(x) for x in (problem.A1, problem.b1, problem.A2, problem.b2, problem.mu)
+        )
+        levels = levels_of(self.model, self.layout, self.limits)
+        given_up = {k for level in levels for k in level.equations}
+        if any(level.proportional for level in levels):
+            given_up = set(range(len(b1)))
+        exceeded = {k for level in levels for k in level.limits}
+        equations = [k for k in range(len(b1)) if k not in given_up]
+        rows = [k for k in range(len(b2)) if k not in exceeded]
+        cones = [k for k in range(len(mu)) if len(b2) + k not in exceeded]
+        names = self.limit_names
+        return _HeldLimits(
+            (A1[equations], b1[equations], A2[rows], b2[rows]),
+            (tuple(self._cones[k] for k in cones), mu[cones]),
+            tuple(self.equation_names[k] for k in equations),
+            tuple(names[k] for k in rows),
+            tuple(names[len(b2) + k] for k in cones),
+        )
 
     def _nearest_motion(
         self,
@@ -1430,12 +1521,32 @@ class LoadSharing:
         joints = [name for name in names if name not in drives]
         if not gone:
             return touching, joints
+        if touching is not None:
+            touching = self._taking_part(touching)
         if current_graph() is not None and touching is not None:
             given = [touching[..., k] for k in range(len(self.layout.groups))]
             return as_traced([0.0 if k in gone else x for k, x in enumerate(given)]), joints
         taking = np.array(self._all if touching is None else self._taking_part(touching))
         taking[..., gone] = 0.0
         return taking, joints
+
+    def failures(self, names: Sequence[str]) -> tuple[list[int], list[int]]:
+        """Return places of failed driven joint forces, and of failed thrusters and cables.
+
+        Args:
+            names: Of driven joints, thrusters and cables.
+
+        Returns:
+            Places in `Layout.driven`, and in `contact_names`.
+
+        Raises:
+            UnknownNameError: If there is no such actuator.
+            DomainError: If a joint has no torque limits in the plan.
+        """
+        taking, joints = self._without_failed(None, list(names))
+        marks = self._failed(joints)
+        idle = [] if taking is None else [k for k, on in enumerate(taking) if not on]
+        return [k for k, mark in enumerate(marks) if mark], idle
 
     def _failed(self, failed: Any) -> Any:
         """Return 1 for each driven joint whose actuator has failed."""
@@ -1498,9 +1609,11 @@ class LoadSharing:
             return as_traced(found)
         return np.stack(np.broadcast_arrays(*found), axis=-1) if found else np.zeros(0)
 
-    def _taking_part(self, touching: ArrayLike) -> Any:
+    def _taking_part(self, touching: Any) -> Any:
         """Return which contacts and loops take part."""
         points, groups = self.layout.points, len(self.layout.groups)
+        if isinstance(touching, Mapping) or _is_names(touching):
+            touching = self._touching_by_name(touching)
         if current_graph() is not None:
             return touching
         taking = np.array(touching, dtype=np.float64)
@@ -1513,13 +1626,28 @@ class LoadSharing:
             raise DomainError("touching", "0 or 1 for each contact", shown(touching))
         return taking
 
+    def _touching_by_name(self, given: Any) -> Any:
+        """Return which contacts and loops take part, in order."""
+        names = self.contact_names
+        marks: list[Any] = [1.0] * len(names)
+        if not isinstance(given, Mapping):
+            given = dict.fromkeys([given] if isinstance(given, str) else given, 1.0)
+            marks = [0.0 if group.normal is not None else 1.0 for group in self.layout.groups]
+        for name, value in given.items():
+            if name not in names:
+                raise UnknownNameError("contact or loop", str(name), names, where="touching")
+            marks[names.index(name)] = value
+        if current_graph() is not None:
+            return as_traced(marks)
+        return np.stack(np.broadcast_arrays(*(np.asarray(x, np.float64) for x in marks)), axis=-1)
+
     @property
     def options(self) -> Options:
         """Compile-time options: all that compiled code depends on beside the robot."""
         return self._options
 
     def parameters(self) -> tuple[float, ...]:
-        """Return the run-time parameters: friction, limits, objective, surfaces."""
+        """Return the run-time parameters: friction, limits, objective, surfaces, passive."""
         return tuple(float(x) for part in self._constants for x in part)
 
     def structure(self) -> Any:
@@ -1527,7 +1655,7 @@ class LoadSharing:
         return self._options
 
     def split_parameters(self, values: Sequence[Any]) -> list[list[Any]]:
-        """Return `parameters` by kind: friction, torsion, limits, weights, surfaces."""
+        """Return `parameters` by kind: friction, torsion, limits, weights, surfaces, passive."""
         found, start = [], 0
         for part in self._constants:
             found.append(list(values[start : start + len(part)]))
@@ -1536,15 +1664,71 @@ class LoadSharing:
 
     @cached_property
     def _options(self) -> Options:
+        return self._options_with(self._objective_form(COMPACT))
+
+    def _options_with(self, objective: Any) -> Options:
+        """Return compile-time options with an objective, its form or the key of user code."""
         return (
             ("candidates", tuple(candidate.form() for candidate in self.candidates)),
             ("layout", self.layout),
             ("grips", tuple(_basis(self.model, grip) for grip in self.grips)),
             ("limits", self.limits.form()),
-            ("objective", self.objective.form()),
+            ("objective", objective),
             ("sites", tuple(site.form() for site in self.sites)),
             ("drives", tuple(drive.form() for drive in drives_of(self.model))),
+            ("passive", self._passive_form),
         )
+
+    def _objective_form(self, formulation: str) -> Any:
+        """Return what code depends on of the objective: its form, or the key of user code."""
+        if not self._has_user_code:
+            return self.objective.form()
+        known = self._objective_codes
+        if formulation not in known:
+            codes = [part for part in parts_of(self.objective) if not is_declared(part)]
+            names = ", ".join(type(part).__name__ for part in codes)
+            graph = partial(self._objective_graph, formulation)
+            known[formulation] = KeyedCode(self.objective, codes, f"objective {names}", graph)
+        return known[formulation]
+
+    def _objective_graph(self, formulation: str) -> str:
+        """Trace the objective, and return a key of all that it computes."""
+        options = (*self._options_with(self.objective), ("formulation", formulation))
+        from tiburon.functions.kernel_source import LibrarySource
+
+        source = LibrarySource(self.model, (_squares.name,), self.world, options)
+        return f"{program_digest(source.program())} {self.objective.is_definite}"
+
+    @cached_property
+    def _has_user_code(self) -> bool:
+        """Whether the objective is, or has, one of a class of the user."""
+        return not is_declared(self.objective)
+
+    @cached_property
+    def _objective_codes(self) -> dict[str, KeyedCode]:
+        return {}
+
+    def _check_objective(self) -> None:
+        """Raise if an objective of the user is not what it was when the plan was made."""
+        self._objective_form(COMPACT)
+        for code in self._objective_codes.values():
+            code.check_unchanged()
+        values = parameters_of(self.objective, self.model)
+        if values != tuple(self._constants[3].tolist()):
+            raise ModelError(
+                f"objective {type(self.objective).__name__}: its parameters differ from those when "
+                "the plan was made; make a new plan"
+            )
+
+    @cached_property
+    def passive_elements(self) -> tuple[Element, ...]:
+        """Force elements of the robot's friction and springs, if they are in the equations."""
+        return passive_elements(self.model) if self.passive else ()
+
+    @property
+    def _passive_form(self) -> PassiveForm:
+        elements = self.passive_elements
+        return PassiveForm(structure_of(elements), tuple(len(x.parameters()) for x in elements))
 
     @cached_property
     def _kernel(self) -> Any:
@@ -1575,7 +1759,8 @@ class LoadSharing:
     def _unchanged(self, touching: Any, sites: Any) -> tuple[Any, ...]:
         """Return inputs of the kernel after the motion, without a step before and failures."""
         x, last, prefer = self._none
-        return (touching, x, last, UNBOUNDED, prefer, self._working, sites, *self._constants)
+        bounds = self._no_bounds
+        return (touching, x, last, bounds, prefer, self._working, sites, *self._constants)
 
     @cached_property
     def _limit_groups(self) -> Any:
@@ -1587,11 +1772,10 @@ class LoadSharing:
     @cached_property
     def _compares(self) -> bool:
         """Whether forces of the step before enter the answer, and do not only speed it up."""
-        parts = (
-            self.objective.parts if isinstance(self.objective, Sum) else ((1.0, self.objective),)
-        )
-        smooth = any(isinstance(part, (Smoothness, TorqueSmoothness)) for _, part in parts)
-        return smooth or self.limits.steps is not None
+        parts = parts_of(self.objective)
+        smooth = any(isinstance(part, (Smoothness, TorqueSmoothness)) for part in parts)
+        # an objective of the user may compare with them, too
+        return smooth or self._has_user_code or self.limits.steps is not None
 
     @cached_property
     def _rest(self) -> Array:
@@ -1600,6 +1784,45 @@ class LoadSharing:
     @cached_property
     def _all(self) -> Array:
         return np.ones(len(self.layout.groups))
+
+    @property
+    def step_names(self) -> tuple[str, ...]:
+        """Name of each force or torque whose change `step_limits` bounds."""
+        what = self.limits.steps
+        if what is None:
+            return ()
+        driven = self.layout.driven
+        return self.names if what == FORCES else tuple(self.model.v_names[i] for i in driven)
+
+    def _step_bounds(self, given: Any) -> Any:
+        """Return the largest change of each force or torque, shape (..., forces or torques)."""
+        what, m = self.limits.steps, len(self.step_names)
+        tracing = current_graph() is not None
+        if isinstance(given, Mapping):
+            places = places_of(str(what), self.model, self.layout)
+            kind = "contact or force" if what == FORCES else "driven joint"
+            check_names(given, places, kind, "max_step")
+            rows = [(name, x if tracing else _bound(x)) for name, x in given.items()]
+            bounds = spread(rows, places, m, UNBOUNDED)
+            return as_traced(bounds) if tracing else np.stack(np.broadcast_arrays(*bounds), -1)
+        if tracing:
+            sizes = np.shape(given)
+            if sizes not in ((), (1,), (m,)):
+                raise ShapeError("max_step", f"() or ({m},), as plan.step_names lists", sizes)
+            return given if sizes == (m,) else as_traced([np.ravel(given)[0]] * m)
+        found = _bound(given)
+        if found.ndim and found.shape[-1] not in (1, m):
+            raise ShapeError(
+                "max_step",
+                f"(), (..., {m}) in the order of plan.step_names or (..., 1)",
+                found.shape,
+                advice="one bound per case has shape (cases, 1)",
+            )
+        return np.broadcast_to(found, (*found.shape[:-1], m))
+
+    @cached_property
+    def _no_bounds(self) -> Array:
+        return np.full(len(self.step_names), UNBOUNDED)
 
     @cached_property
     def _working(self) -> Array:
@@ -1623,8 +1846,9 @@ class LoadSharing:
             np.array(self.friction),
             np.array([torsion.get(group.name, 0.0) for group in self.layout.groups]),
             np.array(self.limits.parameters(self.model, self.layout)),
-            np.array(self.objective.parameters(self.model)),
+            np.array(parameters_of(self.objective, self.model)),
             np.array(numbers_of(self.contacts)),
+            np.array([x for element in self.passive_elements for x in element.parameters()]),
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -1677,7 +1901,8 @@ class LoadProblem(NamedTuple):
 
         Unlike `LoadSharing.redundancy` it counts forces of contacts that load no joint.
         """
-        return len(self.names) - len(self.equation_names)
+        own = len(self.plan.objective.auxiliary)
+        return len(self.names) - own - len(self.equation_names)
 
     def solve(self) -> QPSolution:
         """Return the optimum of one case, with multipliers.
@@ -1785,6 +2010,84 @@ class JointWrenches(NamedTuple):
         return self.wrenches[..., self.joints.index(joint), :]
 
 
+class _HeldLimits(NamedTuple):
+    """Equations and limits of one case, and their names."""
+
+    data: tuple[Array, Array, Array, Array]
+    """A1, b1, A2, b2."""
+
+    friction: tuple[tuple[tuple[int, int, int], ...], Array]
+    """Places of exact friction cones, and their coefficients."""
+
+    equations: tuple[str, ...]
+    rows: tuple[str, ...]
+    """Names of A2 x >= b2."""
+
+    cones: tuple[str, ...]
+
+    def involved(self, found: Contradiction) -> tuple[str, ...]:
+        """Return the limits that contradict the motion; friction once per contact."""
+        sizes = np.abs(found.z).max(axis=-1, initial=0.0)
+        active = [
+            name for name, y in zip(self.rows, found.y2, strict=True) if y > ACTIVE_MULTIPLIER
+        ]
+        active += [name for name, z in zip(self.cones, sizes, strict=True) if z > ACTIVE_MULTIPLIER]
+        return tuple(dict.fromkeys(_limit_name(name) for name in active))
+
+    def lifted(self, involved: Sequence[str]) -> dict[str, float]:
+        """Return limits any one of which would help if lifted, and by how much it is exceeded.
+
+        Friction is what a contact lacks where more of it would suffice; a pull is named where it
+        would not.
+        """
+        found: dict[str, float] = {}
+        for name in involved:
+            element, _, limit = name.partition(": ")
+            contact = limit in ("friction", "pushes")
+            names = [f"{element}: {x}" for x in ("friction", "pushes")] if contact else [name]
+            for one in names:
+                amount = found[one] if one in found else self._excess(one)
+                if amount is not None and amount > (LEAST_PULL if contact else 0.0):
+                    found[one] = amount
+                    break
+        return found
+
+    def _excess(self, lifted: str) -> float | None:
+        """Return by how much a limit must be exceeded at least; None if that does not suffice."""
+        element, _, limit = lifted.partition(": ")
+        rows = [k for k, name in enumerate(self.rows) if _limit_name(name) == lifted]
+        round_ = [k for k, name in enumerate(self.cones) if _limit_name(name) == lifted]
+        if not rows and not round_:
+            return None
+        # a contact that pulls has no friction limit
+        gone = tuple(f"{element}: {x}" for x in PUSHING_LIMITS) if limit == "pushes" else ()
+        others = [k for k, name in enumerate(self.rows) if not gone or not name.startswith(gone)]
+        kept = [k for k, name in enumerate(self.cones) if not gone or not name.startswith(gone)]
+        A1, b1, A2, b2 = self.data
+        cones, mu = self.friction
+        which = Lifted([others.index(k) for k in rows], [kept.index(k) for k in round_])
+        return least_excess(
+            A1, b1, A2[others], b2[others], which, [cones[k] for k in kept], mu[kept]
+        )
+
+    def unforced(self, found: Contradiction) -> str:
+        """Describe what no force acts on: equations, or a combination of them."""
+        A1 = self.data[0]
+        largest = float(np.abs(found.y1).max(initial=0.0))
+        factors = {
+            name: float(y) / largest
+            for name, y in zip(self.equations, found.y1, strict=True)
+            if abs(y) > ACTIVE_MULTIPLIER * largest
+        }
+        names = list(factors) if A1.any() else list(self.equations)
+        if any(A1[self.equations.index(name)].any() for name in names):
+            # forces act on these, but not in all proportions
+            return "the combination " + " ".join(
+                f"{'-' if x < 0.0 else '+'} {abs(x):.3g} {name}" for name, x in factors.items()
+            ).removeprefix("+ ")
+        return _listed(names)
+
+
 class Infeasibility(NamedTuple):
     """Why a load cannot be shared."""
 
@@ -1812,6 +2115,50 @@ class Infeasibility(NamedTuple):
     shift: Array | None = None
     """Least horizontal way of a floating base over its feet that makes the motion possible, world
     axes [m]; None if there is none, or no such base."""
+
+
+def _conditions_of(
+    conditions: Mapping[str, Any], shape: tuple[int, ...], place: tuple[int, ...]
+) -> dict[str, Any]:
+    """Return what acts on the robot in one case of a batch of a shape."""
+
+    def one(x: Any, *row: int) -> Any:
+        return np.broadcast_to(np.asarray(x, dtype=np.float64), (*shape, *row))[place]
+
+    found = dict(conditions)
+    if found.get("time") is not None:
+        found["time"] = one(found["time"])
+    for name, row in (("external_force", (6,)), ("external_inertia", (6, 6))):
+        if found.get(name) is not None:
+            found[name] = {body: one(x, *row) for body, x in found[name].items()}
+    if isinstance(found.get("fluid"), (list, tuple)) and place:
+        found["fluid"] = found["fluid"][place[-1]]
+    return found
+
+
+def _leads(conditions: Mapping[str, Any]) -> list[tuple[int, ...]]:
+    """Return the leading dimensions of what acts on the robot."""
+    time = conditions.get("time")
+    found = [() if time is None else np.shape(time)]
+    for name, row in (("external_force", 1), ("external_inertia", 2)):
+        for x in (conditions.get(name) or {}).values():
+            found.append(np.shape(x)[: np.ndim(x) - row])
+    fluid = conditions.get("fluid")
+    return [*found, (len(fluid),)] if isinstance(fluid, (list, tuple)) else found
+
+
+def _bound(given: Any) -> Array:
+    """Return largest changes that are above zero; finite numbers for infinite ones."""
+    refuse_unusable("max_step", given)
+    found = np.asarray(given, dtype=np.float64)
+    if not np.all(found > 0.0):
+        raise DomainError(
+            "max_step",
+            "a bound above 0 N or N m",
+            shown(given),
+            advice="forces could not follow the motion",
+        )
+    return np.minimum(found, UNBOUNDED)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -1843,6 +2190,12 @@ def _changed_text(names: Sequence[str], changes: Array) -> str:
     return f"change the acceleration of {', '.join(parts)} (the nearest possible motion)"
 
 
+def _limit_name(name: str) -> str:
+    """Return the name of a limit, that of friction for sides of pyramids and for cones."""
+    element, _, limit = name.partition(": ")
+    return f"{element}: friction" if limit.startswith("friction") else name
+
+
 def _lifted_text(name: str, amount: float) -> str:
     """Describe what lifting one limit means."""
     element, _, limit = name.partition(": ")
@@ -1852,6 +2205,8 @@ def _lifted_text(name: str, amount: float) -> str:
         return f"{element} would need {amount:.3g} N more friction"
     if limit.startswith("torsion"):
         return f"{element} would need {amount:.3g} N m more torsional friction"
+    if limit in ("falls", "rises"):
+        return f"{element} would have to change by {amount:.3g} N (or N m) more than its step bound"
     return f"{element} would need {amount:.3g} N m (or N) beyond its limit"
 
 
@@ -1862,7 +2217,7 @@ def share_load(
     v: ArrayLike | None = None,
     vd: ArrayLike | None = None,
     *,
-    touching: ArrayLike | None = None,
+    touching: Touching = None,
     failed: Sequence[str] | ArrayLike | None = None,
     check: bool = True,
     **options: Any,
@@ -1886,7 +2241,7 @@ def share_load(
     conditions: Any = {name: options.pop(name) for name in names & options.keys()}
     plan = LoadSharing.of(model, **options)
     if check and not plan.limits.relax:
-        plan.check(q, v, vd, touching=touching)
+        plan.check(q, v, vd, touching=touching, failed=failed, **conditions)
     return plan.share(q, v, vd, touching=touching, failed=failed, **conditions)
 
 
@@ -1948,17 +2303,24 @@ def _default_world(model: Model) -> World:
     return World(ground=Ground()) if model.contacts else DEFAULT_WORLD
 
 
-def _refuse_springs(model: Model, driven: Sequence[str]) -> None:
-    """Refuse springs in joints that no actuator drives: their forces would be missing there."""
-    for joint in model.joints:
-        stiffness = 0.0 if joint.passive is None else joint.passive.stiffness
-        if joint.nv and joint.name not in driven and np.any(np.asarray(stiffness) != 0.0):
-            raise ModelError(
-                f"joint {joint.name!r}: has a spring and no actuator drives it; load sharing "
-                "does not count forces of springs: name it in driven=[...] if the spring is a "
-                "drive, or leave out its stiffness",
-                name=joint.name,
-            )
+def _refuse_cylinders(model: Model, driven: Sequence[int]) -> None:
+    """Refuse cylinders at joints that nothing else drives: their forces would be missing there."""
+    plan = model.plan
+    for cylinder in model.cylinders:
+        moved = [] if cylinder.joint is None else [(cylinder.joint, _places(model, cylinder.joint))]
+        if cylinder.first is not None and cylinder.second is not None:
+            ends = [plan.frame(name).body for name in (cylinder.first, cylinder.second)]
+            between = ancestors(plan, ends[0]) ^ ancestors(plan, ends[1])
+            bodies = [plan.bodies[k] for k in sorted(between)]
+            moved = [(x.name, list(range(x.v.start, x.v.stop))) for x in bodies]
+        for name, variables in moved:
+            if not set(variables) <= set(driven):
+                raise ModelError(
+                    f"cylinder {cylinder.name!r}: moves {name!r}, which nothing drives; load "
+                    "sharing does not know forces of cylinders: name its joint in driven=[...], so "
+                    "that its force is shared",
+                    name=cylinder.name,
+                )
 
 
 def _is_names(failed: Any) -> bool:
@@ -2029,33 +2391,43 @@ def _bounds(
     model: Model, names: Sequence[str], given: bool | Mapping[str, tuple[float, float]]
 ) -> tuple[DrivenJoint, ...]:
     """Return the limits of driven joint forces."""
-    found = []
     if isinstance(given, Mapping):
+        found: list[DrivenJoint] = []
         for name, pair in given.items():
             if name not in names:
                 raise UnknownNameError("driven joint", name, list(names))
             low, high = bounds_of(f"torque limits of {name!r}", pair)
             found += [DrivenJoint(i, low, high) for i in _places(model, name)]
-    elif not isinstance(given, (bool, np.bool_)):
-        raise DomainError("torque_limits", "True, False or limits by joint name", shown(given))
-    elif given:
-        for actuator in model.actuators:
-            if actuator.joint in names:
-                own = [DrivenJoint.of(i, actuator) for i in _places(model, actuator.joint)]
-                found += [joint for joint in own if joint.is_limited]
-    if isinstance(given, Mapping):
         return tuple(found)
-    drivers = [actuator.joint for actuator in model.actuators]
-    alone = [one.name for one in model.joints if one.follows is None]
-    for joint in found:
-        (name,) = (name for name in alone if joint.index in _places(model, name))
-        if drivers.count(name) > 1:
+    if not isinstance(given, (bool, np.bool_)):
+        raise DomainError("torque_limits", "True, False or limits by joint name", shown(given))
+    own = [joint for name in names for joint in _own_bounds(model, name)] if given else []
+    return tuple(joint for joint in own if joint.is_limited)
+
+
+def _own_bounds(model: Model, name: str) -> list[DrivenJoint]:
+    """Return the limits of a driven joint: those of its actuator and its own limits of force."""
+    joint, places = model.joint(name), _places(model, name)
+    own = [actuator for actuator in model.actuators if actuator.joint == name]
+    found = [DrivenJoint(i, -np.inf, np.inf) for i in places]
+    for actuator in own:
+        found = [DrivenJoint.of(i, actuator) for i in places]
+        if len(own) > 1 and any(one.is_limited for one in found):
             raise ModelError(
-                f"joint {name!r}: expected one actuator with limits, got {drivers.count(name)} "
-                "actuators; give torque_limits={...} by joint",
+                f"joint {name!r}: expected one actuator with limits, got {len(own)} actuators; "
+                "give torque_limits={...} by joint",
                 name=name,
             )
-    return tuple(found)
+    efforts = (np.inf,) * len(places)
+    if joint.limits is not None:
+        efforts = per_degree_of_freedom(joint.limits.force, joint)
+    if not all(efforts):
+        raise ModelError(
+            f"joint {name!r}: has a force limit of 0 and is driven; robot files write 0 where it "
+            "is not known: give torque_limits={...} by joint, or torque_limits=False for none",
+            name=name,
+        )
+    return [one.within(most) for one, most in zip(found, efforts, strict=True)]
 
 
 def _places(model: Model, joint: str) -> list[int]:
@@ -2088,10 +2460,9 @@ def _friction(
         for name, value in by_name.items():
             if name not in found:
                 raise UnknownNameError("contact", name, list(found))
-            if not is_number(value) or not 0.0 <= float(value) < np.inf:
-                raise DomainError(
-                    f"friction of {name!r}", "a finite number of at least 0", shown(value)
-                )
+            expected = expected_friction(value)
+            if expected is not None:
+                raise DomainError(f"friction of {name!r}", expected, shown(value))
             found[name] = float(value)
     return tuple(found.get(group.name, -1.0) for group in layout.groups)
 

@@ -10,7 +10,12 @@ import numpy as np
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.functions.keywords import DYNAMICS_CALL
 from tiburon.functions.library import LibraryFunction
-from tiburon.functions.load_sharing import ProblemInputs, problem_inputs, stated_problem
+from tiburon.functions.load_sharing import (
+    ProblemInputs,
+    objective_in,
+    problem_inputs,
+    stated_problem,
+)
 from tiburon.load_sharing.limits.limit import RunTime
 from tiburon.load_sharing.problem import Before, Layout
 from tiburon.model import Model
@@ -69,6 +74,7 @@ def _inputs(model: Model, options: Options) -> list[Input]:
         Input("gains", (GAINS,)),
         Input("caps", (groups,)),
         Input("drift", (len(layout.undriven),)),
+        Input("passive_force", (model.nv,)),
     ]
     # the library takes the first two for configuration and velocity: water acts on these
     return [*problem_inputs(model, options), *own]
@@ -88,8 +94,8 @@ def _tracked(setting: Setting, *inputs: Scalars) -> Any:
     from tiburon.trace.array import as_traced
 
     choices = dict(setting.options)
-    given = ProblemInputs(*inputs[:-5])
-    planned, aims, gains, caps, drift = inputs[-5:]
+    given = ProblemInputs(*inputs[:-6])
+    planned, aims, gains, caps, drift, passive = inputs[-6:]
     layout, limits, feet = (choices[name] for name in ("layout", "limits", "feet"))
     count = sum(foot is not None for foot in feet)
     vd, basis = followed(
@@ -113,11 +119,11 @@ def _tracked(setting: Setting, *inputs: Scalars) -> Any:
         choices["sites"],
         given.sites,
     )
-    problem = tracking_problem(stated_problem(setting, given._replace(vd=vd)), basis)
+    problem = tracking_problem(stated_problem(setting, given._replace(vd=vd), passive), basis)
     problem = problem._replace(friction=[gains[3] * mu for mu in problem.friction])
-    now = RunTime(given.torsion, given.failed, Before(given.x, given.tau), given.max_step[0])
+    now = RunTime(given.torsion, given.failed, Before(given.x, given.tau), given.max_step)
     program = program_of(
-        problem, choices["objective"], limits, given.weights, given.limit_values, now
+        problem, objective_in(choices), limits, given.weights, given.limit_values, now
     )
     program = with_motion_weights(program, problem, gains[4], drift)
     program = with_caps(program, layout, caps)

@@ -14,7 +14,7 @@ from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, OptionError
 from tiburon.functions.keywords import WorldCall, takes_conditions
 from tiburon.functions.kinematics import inputs_at, point_options
-from tiburon.functions.library import INERTIA, front_door, library_function
+from tiburon.functions.library import INERTIA, closure_options, front_door, library_function
 from tiburon.model import Model
 from tiburon.native.arguments import checked_targets, deliver
 from tiburon.record import record
@@ -43,35 +43,39 @@ def _response(setting: Setting, q: Scalars) -> "Response | None":
     return None
 
 
-@library_function("operational_space_inverse_inertia", inputs_at("q"), parameters=(INERTIA,))
+@library_function(
+    "operational_space_inverse_inertia", inputs_at("q"), parameters=(INERTIA,), checks_closure=True
+)
 def _operational_inverse(setting: Setting, q: Scalars, *point: Scalars) -> Any:
     from tiburon.algorithms.operational_space import inverse_inertia
 
     return inverse_inertia(setting, _response(setting, q), q, *point)
 
 
-@library_function("operational_space_inertia", inputs_at("q"), parameters=(INERTIA,))
+@library_function(
+    "operational_space_inertia", inputs_at("q"), parameters=(INERTIA,), checks_closure=True
+)
 def _operational(setting: Setting, q: Scalars, *point: Scalars) -> Any:
     from tiburon.algorithms.operational_space import inertia
 
     return inertia(setting, _response(setting, q), q, *point)
 
 
-@library_function("cross_inverse_inertia", ("q",), parameters=(INERTIA,))
+@library_function("cross_inverse_inertia", ("q",), parameters=(INERTIA,), checks_closure=True)
 def _cross(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.apparent_inertia import cross_response
 
     return cross_response(setting, _response(setting, q), q)
 
 
-@library_function("apparent_inverse_inertia", ("q",), parameters=(INERTIA,))
+@library_function("apparent_inverse_inertia", ("q",), parameters=(INERTIA,), checks_closure=True)
 def _relative(setting: Setting, q: Scalars) -> Any:
     from tiburon.algorithms.apparent_inertia import relative_response
 
     return relative_response(setting, _response(setting, q), q)
 
 
-@library_function("apparent_inertia", ("q",), parameters=(INERTIA,))
+@library_function("apparent_inertia", ("q",), parameters=(INERTIA,), checks_closure=True)
 def _apparent(setting: Setting, q: Scalars) -> Any:
     from tiburon.loops.apparent import handle_response
 
@@ -99,6 +103,7 @@ def operational_space_inverse_inertia(
     at: str | ArrayLike = "frame",
     axes: str = "world",
     part: str = "both",
+    closure: bool | None = None,
     **surroundings: Unpack[WorldCall],
 ) -> Array:
     """Compute how frames accelerate per force on them, from rest, without gravity: J M^-1 J^T.
@@ -118,6 +123,7 @@ def operational_space_inverse_inertia(
         one part.
     """
     options, point = _options(frames, at, axes, part)
+    options = (*options, *closure_options(model, closure))
     return _operational_inverse.request(model, (q, *point), surroundings, options)
 
 
@@ -130,6 +136,7 @@ def operational_space_inertia(
     at: str | ArrayLike = "frame",
     axes: str = "world",
     part: str = "both",
+    closure: bool | None = None,
     **surroundings: Unpack[WorldCall],
 ) -> Array:
     """Compute the apparent inertia of frames at rest: (J M^-1 J^T)^-1.
@@ -151,12 +158,19 @@ def operational_space_inertia(
         DomainError: If the frames cannot move in so many independent directions.
     """
     options, point = _options(frames, at, axes, part)
+    options = (*options, *closure_options(model, closure))
     return _operational.request(model, (q, *point), surroundings, options)
 
 
 @front_door(_cross)
 def cross_inverse_inertia(
-    model: Model, q: ArrayLike, frame: str, other: str, **surroundings: Unpack[WorldCall]
+    model: Model,
+    q: ArrayLike,
+    frame: str,
+    other: str,
+    *,
+    closure: bool | None = None,
+    **surroundings: Unpack[WorldCall],
 ) -> Array:
     """Compute the acceleration of one frame per force on another, from rest, without gravity.
 
@@ -169,13 +183,19 @@ def cross_inverse_inertia(
         Acceleration [alpha; a] at the first frame's origin per force [n; f] at the other's, world
         axes [1/(kg m^2), 1/(kg m), 1/kg], shape (..., 6, 6). Exchanging the frames transposes it.
     """
-    options = (("frame", frame), ("other", other))
+    options = (("frame", frame), ("other", other), *closure_options(model, closure))
     return _cross.request(model, (q,), surroundings, options)
 
 
 @front_door(_relative)
 def apparent_inverse_inertia(
-    model: Model, q: ArrayLike, frame: str, other: str = "world", **surroundings: Unpack[WorldCall]
+    model: Model,
+    q: ArrayLike,
+    frame: str,
+    other: str = "world",
+    *,
+    closure: bool | None = None,
+    **surroundings: Unpack[WorldCall],
 ) -> Array:
     """Compute how two links accelerate apart per force between them, from rest, without gravity.
 
@@ -192,7 +212,7 @@ def apparent_inverse_inertia(
         Relative acceleration [alpha; a] per force [n; f], both at the origin of `frame`, world axes
         [1/(kg m^2), 1/(kg m), 1/kg], symmetric, shape (..., 6, 6).
     """
-    options = (("frame", frame), ("other", other))
+    options = (("frame", frame), ("other", other), *closure_options(model, closure))
     return _relative.request(model, (q,), surroundings, options)
 
 
@@ -217,7 +237,12 @@ class ApparentInertia:
 @public
 @takes_conditions
 def apparent_inertia(
-    model: Model, q: ArrayLike, frames: str | Sequence[str], **surroundings: Unpack[WorldCall]
+    model: Model,
+    q: ArrayLike,
+    frames: str | Sequence[str],
+    *,
+    closure: bool | None = None,
+    **surroundings: Unpack[WorldCall],
 ) -> ApparentInertia:
     """Compute the apparent inertia at links of a robot at rest, with loops closed.
 
@@ -228,6 +253,7 @@ def apparent_inertia(
         model: The robot.
         q: Position with closed loops [m or rad], shape (..., nq).
         frames: Name of a body or frame, or a sequence of n names.
+        closure: Whether to refuse positions with open loops; see `forward_dynamics`.
         **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
             see `Conditions` and `Delivery`.
 
@@ -237,7 +263,7 @@ def apparent_inertia(
     names = (frames,) if isinstance(frames, str) else tuple(frames)
     for name in names:
         model.plan.frame(name)
-    options = (("frames", names),)
+    options = (("frames", names), *closure_options(model, closure))
     out, flag = surroundings.pop("out", None), surroundings.get("errors") == "flag"
     found = _apparent.call(model, (q,), surroundings, options)
     parts, failed = found if flag else (found, False)

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, ShapeError, TiburonError, UnknownNameError, shown
+from tiburon.functions.library import TIME
 from tiburon.functions.parameters import KernelParameters
 from tiburon.model.parameters import PLACEMENT, SYMMETRIC, Parameter, component_places, read_values
 
@@ -68,6 +70,7 @@ def parameter_derivatives(
     *arrays: ArrayLike,
     parameters: Mapping[str, ArrayLike] | None = None,
     by: str | Sequence[str] | None = None,
+    time: ArrayLike | None = None,
 ) -> dict[str, Any]:
     """Differentiate the results of a kernel by its run-time parameters, exactly.
 
@@ -82,13 +85,16 @@ def parameter_derivatives(
             by default.
         by: Which of these names, or components of them; all that the kernel was compiled for by
             default.
+        time: Time at which driven joints and currents are evaluated [s], one value or one per
+            case; 0 by default. Only for kernels that depend on it.
 
     Returns:
         By name, the derivative of the result: its dimensions are those of the batch, of the result
-        and of the parameter. A tuple for a kernel with several results.
+        and of the parameter; a scalar result has none. A tuple for a kernel with several results.
 
     Raises:
-        ModelError: If the kernel was compiled without parameters, or not for one that is named.
+        ModelError: If the kernel was compiled without parameters, or not for one that is named; if
+            there is a time, and the kernel does not depend on it.
         ShapeError: If there are more or fewer arrays than the kernel takes.
 
     Example:
@@ -106,6 +112,12 @@ def parameter_derivatives(
     if len(arrays) != len(inputs):
         listed = ", ".join(inputs)
         raise ShapeError("arrays", f"{len(inputs)} ({listed})", f"{len(arrays)}")
+    if time is not None and TIME not in own.parameters:
+        raise ModelError(
+            f"time: expected none, because nothing in kernel {own.name!r} depends on it, got "
+            f"{shown(time)}; leave it out"
+        )
+    refuse_unusable("time", time)
     known = names.known()
     whole = names.declared(known)
     for name, array in read_values(known, parameters or {}).items():
@@ -153,11 +165,14 @@ def parameter_derivatives(
     tables, changes = table_changes(lower, feasible, start, scale)
     inputs = own.inputs
     given = [np.asarray(array, dtype=np.float64) for array in arrays]
+    # a time per case is one more argument of the kernel
+    at = {} if time is None else {TIME: np.asarray(time, dtype=np.float64)}
     lead = np.broadcast_shapes(
-        *(x.shape[: x.ndim - len(item.shape)] for x, item in zip(given, inputs, strict=False))
+        *(x.shape[: x.ndim - len(item.shape)] for x, item in zip(given, inputs, strict=True)),
+        *(value.shape for value in at.values()),
     )
     directions = [rows.reshape(len(entries), *(1,) * len(lead), -1) for rows in changes.values()]
-    found = own.along(tuple(changes)).evaluate(*given, *directions, **tables)
+    found = own.along(tuple(changes)).evaluate(*given, *directions, **tables, **at)
     results = found if isinstance(found, tuple) else (found,)
     answer: dict[str, Any] = {}
     first = 0
@@ -165,7 +180,7 @@ def parameter_derivatives(
         last = first + len(own_entries)
         shape = known[name].shape if name in known else ()
         parts = tuple(
-            np.moveaxis(part[first:last], 0, -1).reshape(*part.shape[1:], *shape)
+            np.moveaxis(part[first:last], 0, -1).reshape((*part.shape[1:], *shape))
             for part in results
         )
         answer[name] = parts if len(parts) > 1 else parts[0]

@@ -249,7 +249,12 @@ def model_of_case(model: Model, values: Mapping[Parameter, Any]) -> Model:
 
     def changed(kind: str, part: Any) -> Any:
         for item, value in owned.get((kind, part.name), ()):
-            part = with_value(part, item.path, value)
+            try:
+                part = with_value(part, item.path, value)
+            except ModelError as error:
+                if error.name is not None:
+                    raise
+                raise ModelError(f"{kind} {part.name!r}, {error}", name=part.name) from None
         return part
 
     bodies = []

@@ -111,6 +111,9 @@ class TrimOutcome(IntEnum):
     SATURATED = 2
     CUT_OFF = 3
 
+    def __str__(self) -> str:
+        return self.name.lower().replace("_", " ")
+
     @property
     def sentence(self) -> str:
         """What the outcome means."""

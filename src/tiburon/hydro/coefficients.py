@@ -1,12 +1,12 @@
 """Hydrodynamic coefficients from geometry: volume, center of buoyancy, added mass, drag.
 
 Each coefficient has a quality: exact (potential flow or geometry), computed (potential flow around
-the panels of a mesh, with an error estimate), fitted (to tables of measured or computed values,
-cited here), or guessed (the nearest known shape).
+the panels of a mesh, with an error estimate; volumes of overlapping shapes by sampling), fitted (to
+tables of measured or computed values), or guessed (the nearest known shape).
 
-Tables: DNV-RP-H103 (2011), appendix A, tables A-2: added mass of circular cylinders across their
-axis, of rectangular plates, and of square prisms along theirs. Drag coefficients: Hoerner,
-Fluid-Dynamic Drag (1965), chapters 3; below the critical Reynolds number.
+Added mass of boxes, cylinders and capsules is interpolated in `shape_tables.py`, which panels
+filled. Drag coefficients: Hoerner, Fluid-Dynamic Drag (1965), chapters 3; below the critical
+Reynolds number.
 
 Ellipsoid symbols (Lamb, Hydrodynamics, 6th ed. 1932, arts. 114 and 115; Newman 1977, sec. 4.15):
     a, b, c                 semi-axes
@@ -17,15 +17,17 @@ Ellipsoid symbols (Lamb, Hydrodynamics, 6th ed. 1932, arts. 114 and 115; Newman 
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from tiburon.arguments import public
+from tiburon.arguments import caller_level, public
 from tiburon.arrays import NDArray
-from tiburon.errors import DomainError, ModelError, shown
+from tiburon.errors import DomainError, ModelError, ModelWarning, shown
+from tiburon.hydro.shape_tables import BOXES, CAPSULES, CYLINDERS
 from tiburon.model import Body, Model
 from tiburon.model.body import (
     BoxShape,
@@ -45,8 +47,19 @@ from tiburon.model.body_fluid import (
     EllipsoidDrag,
     SphereDrag,
 )
+from tiburon.model.model_warnings import (
+    bodies_of_added_mass_alone,
+    dry_bodies,
+    half_size,
+)
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Vec3, matrix6, positive_density
+from tiburon.spatial import ArticulatedInertia
+
+if TYPE_CHECKING:
+    from tiburon.hydro.mesh import Mesh
+
+SimpleShape: TypeAlias = BoxShape | SphereShape | CylinderShape | CapsuleShape | EllipsoidShape
 
 
 def lamb_coefficients(radii: Vec3) -> Vec3:
@@ -58,9 +71,14 @@ def lamb_coefficients(radii: Vec3) -> Vec3:
     if not all(math.isfinite(r) and r > 0.0 for r in radii):
         raise DomainError("radii", "three positive lengths [m]", f"{radii}")
     a, b, c = radii
-    factor = 2.0 / 3.0 * a * b * c
+    factor = 2.0 / 3.0 * _product(radii)
     x, y, z = a * a, b * b, c * c
     return factor * carlson_rd(y, z, x), factor * carlson_rd(z, x, y), factor * carlson_rd(x, y, z)
+
+
+def _product(lengths: Vec3) -> float:
+    """Return the product of three lengths, with the same bits in any order."""
+    return math.prod(sorted(lengths))
 
 
 def ellipsoid_added_mass(radii: Vec3, density: float) -> tuple[Vec3, Vec3]:
@@ -74,7 +92,7 @@ def ellipsoid_added_mass(radii: Vec3, density: float) -> tuple[Vec3, Vec3]:
         Added moments about x, y, z through the center [kg m^2], and added masses along them [kg].
     """
     a, b, c = radii
-    displaced = density * 4.0 / 3.0 * math.pi * a * b * c
+    displaced = density * 4.0 / 3.0 * math.pi * _product(radii)
     alpha, beta, gamma = lamb_coefficients(radii)
     masses = tuple(displaced * k / (2.0 - k) for k in (alpha, beta, gamma))
     moments = tuple(
@@ -107,6 +125,8 @@ def carlson_rd(x: float, y: float, z: float) -> float:
         y: Nonnegative; not zero together with x.
         z: Positive.
     """
+    # symmetric in x and y to the bit: axes of equal length have equal coefficients
+    x, y = min(x, y), max(x, y)
     total, power = 0.0, 1.0
     mean = (x + y + 3.0 * z) / 5.0
     # the error of the series is of sixth order in the relative spread, which each step quarters
@@ -135,23 +155,16 @@ def carlson_rd(x: float, y: float, z: float) -> float:
 QUALITIES = ("exact", "computed", "fitted", "guessed")
 """From best to worst."""
 
-CYLINDER_LENGTHS = (0.0, 1.2, 2.5, 5.0, 9.0, 1e3)
-"""Length / diameter of a cylinder, for the next table."""
+BOX_RATIOS = (1.0, 1.4, 2.0, 2.8, 4.0, 8.0, 16.0), (1.0, 1.4, 2.0, 2.8, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""Longest / middle side, and middle / shortest side of a box, for rows of `BOXES`."""
 
-CYLINDER_ACROSS = (0.0, 0.62, 0.78, 0.90, 0.96, 1.0)
-"""Added mass across the axis / displaced mass: zero for a disk, one for an infinite cylinder."""
+CYLINDER_LENGTHS = (
+    *(0.03125, 0.0625, 0.125, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 8.0, 16.0, 32.0),
+)
+"""Length / diameter of a cylinder, for rows of `CYLINDERS`."""
 
-PLATE_RATIOS = (1.0, 1.25, 1.59, 2.0, 2.5, 3.17, 4.0, 5.0, 6.25, 8.0, 10.0, 1e3)
-"""Longer / shorter side of a rectangular plate, for the next table."""
-
-PLATE_ACROSS = (*(0.579, 0.642, 0.704, 0.757, 0.801, 0.840, 0.872, 0.897, 0.917, 0.934, 0.947), 1.0)
-"""Added mass across a plate / mass of water in the cylinder about its longer side."""
-
-PRISM_LENGTHS = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 10.0)
-"""Length / side of a square prism, for the next table."""
-
-PRISM_ALONG = (0.579 * math.pi / 4.0, 0.68, 0.72, 0.72, 0.76, 0.75, 0.78, 0.77, 0.80)
-"""Added mass along the prism / mass of water in a cube of its side; a plate at length zero."""
+CAPSULE_LENGTHS = (0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""Length of the straight part / diameter of a capsule, for rows of `CAPSULES`."""
 
 SPHERE_DRAG, CYLINDER_SIDE_DRAG, CYLINDER_END_DRAG, BOX_DRAG = 0.47, 1.1, 0.85, 1.1
 """Drag coefficients below the critical Reynolds number."""
@@ -161,20 +174,15 @@ class _Solid(NamedTuple):
     """Hydrodynamic coefficients of a solid about its centroid, in its own axes."""
 
     volume: float
-    moments: Vec3
-    """Added moments of inertia [kg m^2]."""
+    moments: NDArray[np.float64] | Vec3
+    """Added moments of inertia [kg m^2], shape (3,)."""
 
-    masses: Vec3
-    """Added masses [kg]."""
+    masses: NDArray[np.float64] | Vec3
+    """Added masses [kg], shape (3,)."""
 
     added_quality: str
     drag: tuple[Drag, ...]
     drag_quality: str
-
-    @property
-    def rotational_quality(self) -> str:
-        """Quality of the added moments: tables contain translation only."""
-        return "guessed" if self.added_quality == "fitted" else self.added_quality
 
 
 class _Part(NamedTuple):
@@ -185,6 +193,7 @@ class _Part(NamedTuple):
     added: NDArray[np.float64]
     drag: tuple[Drag, ...]
     quality: dict[str, str]
+    solid: "SimpleShape | Mesh"
     remarks: tuple[str, ...] = ()
 
 
@@ -209,8 +218,10 @@ def estimate_hydrodynamics(
 ) -> HydrodynamicEstimate:
     """Estimate the hydrodynamic coefficients of a body of simple shapes or watertight meshes.
 
-    Shapes are treated as separate: where they overlap or shield each other, the sum is too large,
-    and the quality is "guessed".
+    Volume that several shapes share counts once: for the largest of them. Added mass and drag of a
+    shape are reduced by the part of its volume that lies in larger ones, and a remark says so.
+    Otherwise shapes are treated as separate: where they shield each other, added mass and drag are
+    too large, and their quality is "guessed".
 
     Args:
         shapes: One or several, in body axes; preferably collision shapes, otherwise visual
@@ -232,27 +243,39 @@ def estimate_hydrodynamics(
             raise ModelError(
                 f"hydrodynamic coefficients: expected shapes, got {shown(shape)}; write Shape(...)"
             )
-    total = np.zeros((6, 6))
+    parts = [_part(shape.geometry, density, panels) for shape in shapes]
+    own = own_parts([part.solid for part in parts], [shape.pose for shape in shapes])
+    added = ArticulatedInertia.zero()
     volume, moment = 0.0, np.zeros(3)
     drag: list[Drag] = []
     quality = dict.fromkeys(("volume", "added_mass", "added_moments", "drag"), "exact")
     remarks: list[str] = []
-    for shape in shapes:
-        R, p = np.array(shape.pose.rotation), np.array(shape.pose.translation)
-        part = _part(shape.geometry, density, panels)
-        total += _about_origin(part.added, R, p)
-        volume += part.volume
-        moment += part.volume * (R @ part.center + p)
-        drag.extend(_placed(d, shape.pose) for d in part.drag)
+    for k, (shape, part, (share, center)) in enumerate(zip(shapes, parts, own, strict=True)):
         remarks.extend(part.remarks)
+        if share < 1.0:
+            remarks.append(
+                f"shape {k + 1} of {len(shapes)} ({type(shape.geometry).__name__}): about "
+                f"{100.0 * (1.0 - share):.2g} % of its volume lies in larger shapes and counts once"
+            )
+            quality["volume"] = max(quality["volume"], "computed", key=QUALITIES.index)
+        if share == 0.0:
+            continue
+        R, p = np.array(shape.pose.rotation), np.array(shape.pose.translation)
+        own_mass = ArticulatedInertia.from_rows((share * part.added).tolist())
+        # by components: what symmetry makes equal is equal to the bit
+        added = added + shape.pose.transform.inertia_to_parent(own_mass)
+        volume += share * part.volume
+        center = part.center if center is None else center
+        moment += share * part.volume * (R @ center + p)
+        drag.extend(_placed(_weakened(d, share), shape.pose) for d in part.drag)
         for name, found in part.quality.items():
             quality[name] = max(quality[name], found, key=QUALITIES.index)
     if len(shapes) > 1:
-        quality = dict.fromkeys(quality, "guessed")
+        quality |= dict.fromkeys(("added_mass", "added_moments", "drag"), "guessed")
     fluid = BodyFluid(
         volume=volume,
         center_of_buoyancy=tuple((moment / volume).tolist()),
-        added_mass=matrix6(0.5 * (total + total.T), "hydrodynamic coefficients", "added_mass"),
+        added_mass=matrix6(added.rows(), "hydrodynamic coefficients", "added_mass"),
         drag=tuple(drag),
         reference_density=density,
     )
@@ -273,15 +296,17 @@ def _part(geometry: Geometry, density: float, panels: int) -> _Part:
             "drag": "guessed",
         }
         center, drag = np.array(mesh.center), (mesh.drag,)
-        return _Part(mesh.volume, center, mesh.added, drag, quality, (mesh.remark,))
+        return _Part(mesh.volume, center, mesh.added, drag, quality, mesh.solid, (mesh.remark,))
     solid = _solid(geometry, density)
     quality = {
         "added_mass": solid.added_quality,
-        "added_moments": solid.rotational_quality,
+        "added_moments": solid.added_quality,
         "drag": solid.drag_quality,
     }
     added = np.diag([*solid.moments, *solid.masses])
-    return _Part(solid.volume, np.zeros(3), added, solid.drag, quality)
+    # _solid refuses all other shapes
+    simple = cast("SimpleShape", geometry)
+    return _Part(solid.volume, np.zeros(3), added, solid.drag, quality, simple)
 
 
 def velocity_shift(offset: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -290,17 +315,6 @@ def velocity_shift(offset: NDArray[np.float64]) -> NDArray[np.float64]:
     shift = np.eye(6)
     shift[3:, :3] = [[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]]
     return shift
-
-
-def _about_origin(
-    added: NDArray[np.float64], R: NDArray[np.float64], p: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Transform the added mass of a solid at a pose to the body origin, angular rows first."""
-    to_middle = velocity_shift(p)
-    both = np.zeros((6, 6))
-    both[:3, :3] = both[3:, 3:] = R
-    result: NDArray[np.float64] = to_middle.T @ both @ added @ both.T @ to_middle
-    return result
 
 
 def _placed(drag: Drag, pose: Pose) -> Drag:
@@ -312,6 +326,115 @@ def _placed(drag: Drag, pose: Pose) -> Drag:
         start, axis = R @ drag.start + p, R @ drag.axis
         return replace(drag, start=tuple(start.tolist()), axis=tuple(axis.tolist()))
     return replace(drag, pose=pose @ drag.pose)
+
+
+def _weakened(drag: Drag, share: float) -> Drag:
+    """Return a drag shape whose coefficients are multiplied by a share."""
+    if share == 1.0:
+        return drag
+    if isinstance(drag, SphereDrag):
+        return replace(drag, coefficient=share * drag.coefficient)
+    if isinstance(drag, CylinderDrag):
+        first, second = drag.end_coefficients
+        ends = (share * first, share * second)
+        side = share * drag.side_coefficient
+        return replace(drag, side_coefficient=side, end_coefficients=ends)
+    x, y, z = drag.coefficients
+    return replace(drag, coefficients=(share * x, share * y, share * z))
+
+
+SAMPLES = 8192
+"""Points in the bounding box of a shape that may overlap others: errors of shares are 0.3 %."""
+
+
+def own_parts(
+    solids: "Sequence[SimpleShape | Mesh]", poses: Sequence[Pose]
+) -> list[tuple[float, NDArray[np.float64] | None]]:
+    """Return the share of each solid's volume that lies in no larger one.
+
+    Of equal solids the first counts. Shares are one, exactly, where nothing overlaps.
+
+    Returns:
+        Per solid: share, and the centroid of that part in the solid's axes [m], shape (3,); None
+        for the whole solid.
+    """
+    whole: list[tuple[float, NDArray[np.float64] | None]] = [(1.0, None)] * len(solids)
+    if len(solids) == 1:
+        return whole
+    middles, halves, radii = zip(*(_bounding_box(solid) for solid in solids), strict=True)
+    frames = [(np.array(pose.rotation), np.array(pose.translation)) for pose in poses]
+    centers = [R @ middle + p for (R, p), middle in zip(frames, middles, strict=True)]
+    volumes = [_volume(solid) for solid in solids]
+    order = sorted(range(len(solids)), key=lambda k: -volumes[k])
+    for rank, k in enumerate(order):
+        near = [j for j in order[:rank] if math.dist(centers[j], centers[k]) < radii[j] + radii[k]]
+        if not near:
+            continue
+        points = middles[k] + halves[k] * (2.0 * _low_discrepancy(SAMPLES) - 1.0)
+        points = points[_contains(solids[k], points)]
+        R, p = frames[k]
+        free = np.ones(len(points), dtype=bool)
+        for j in near:
+            S, o = frames[j]
+            free[free] = ~_contains(solids[j], (points[free] @ R.T + p - o) @ S)
+        if not free.all():
+            center = points[free].mean(axis=0) if free.any() else None
+            whole[k] = (float(free.mean()), center)
+    return whole
+
+
+def _low_discrepancy(count: int) -> NDArray[np.float64]:
+    """Return points of the unit cube, shape (count, 3), by the plastic number's sequence.
+
+    Additive recurrence with the powers of the root of x^4 = x + 1 (Roberts 2018).
+    """
+    root = 1.2207440846057596
+    steps = np.array([root**-1, root**-2, root**-3])
+    points: NDArray[np.float64] = (0.5 + np.arange(1, count + 1)[:, None] * steps) % 1.0
+    return points
+
+
+def _bounding_box(
+    solid: "SimpleShape | Mesh",
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return center and half sides of the box about a solid, and its radius about there [m]."""
+    if isinstance(solid, SimpleShape):
+        half = np.array(half_size(solid))
+        return np.zeros(3), half, float(np.linalg.norm(half))
+    low, high = solid.vertices.min(axis=0), solid.vertices.max(axis=0)
+    middle = 0.5 * (low + high)
+    return middle, 0.5 * (high - low), float(np.linalg.norm(solid.vertices - middle, axis=1).max())
+
+
+def _volume(solid: "SimpleShape | Mesh") -> float:
+    if isinstance(solid, SimpleShape):
+        return _solid(solid, 1.0).volume
+    return solid.volume
+
+
+def _contains(solid: "SimpleShape | Mesh", points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which points lie inside a solid, in its own axes."""
+    inside: Any
+    match solid:
+        case BoxShape(size):
+            inside = (np.abs(points) < 0.5 * np.array(size)).all(axis=1)
+        case SphereShape(r):
+            inside = (points * points).sum(axis=1) < r * r
+        case EllipsoidShape(radii):
+            inside = ((points / np.array(radii)) ** 2).sum(axis=1) < 1.0
+        case CylinderShape(r, length):
+            inside = (np.hypot(points[:, 0], points[:, 1]) < r) & (
+                np.abs(points[:, 2]) < 0.5 * length
+            )
+        case CapsuleShape(r, length):
+            beyond = np.maximum(np.abs(points[:, 2]) - 0.5 * length, 0.0)
+            inside = points[:, 0] ** 2 + points[:, 1] ** 2 + beyond**2 < r * r
+        case _:
+            from tiburon.hydro.mesh import windings
+
+            inside = windings(points, solid.vertices, solid.faces) != 0
+    found: NDArray[np.bool_] = inside
+    return found
 
 
 def _solid(geometry: Geometry, density: float) -> _Solid:
@@ -339,15 +462,58 @@ def _solid(geometry: Geometry, density: float) -> _Solid:
     )
 
 
+def cylinder_scales(r: float, length: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the units of added moments and masses of a cylinder along z, for unit density.
+
+    Moments: the sum of their limits, a disk (Lamb, art. 108) and strips of a long cylinder. Masses:
+    the inscribed spheroid. Ratios to them are near one for all proportions.
+    """
+    turning = 16.0 / 45.0 * r**5 + math.pi * r * r * length**3 / 12.0
+    _, masses = ellipsoid_added_mass((r, r, 0.5 * length), 1.0)
+    return np.array([turning, turning, 1.0]), np.array(masses)
+
+
+def capsule_scales(r: float, length: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the units of added moments and masses of a capsule along z, for unit density.
+
+    They are those of the spheroid of its length and volume.
+    """
+    half = 0.5 * length + r
+    volume = math.pi * r * r * length + 4.0 / 3.0 * math.pi * r**3
+    wide = math.sqrt(volume / (4.0 / 3.0 * math.pi * half))
+    moments, masses = ellipsoid_added_mass((wide, wide, half), 1.0)
+    return np.array(moments), np.array(masses)
+
+
+def box_scales(size: Vec3) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the units of added moments and masses of a box, for unit density.
+
+    They are those of the inscribed ellipsoid, which has the limits of thin plates; to moments, zero
+    for a sphere, a fifth of the displaced water's is added.
+    """
+    a, b, c = size
+    moments, masses = ellipsoid_added_mass((0.5 * a, 0.5 * b, 0.5 * c), 1.0)
+    displaced = np.array([b * b + c * c, c * c + a * a, a * a + b * b]) * (_product(size) / 12.0)
+    return np.array(moments) + 0.2 * displaced, np.array(masses)
+
+
 def _cylinder(r: float, length: float, density: float) -> _Solid:
-    """Estimate a cylinder along z: tables across the axis, a disk along it."""
-    volume = math.pi * r * r * length
-    share = float(np.interp(length / (2 * r), CYLINDER_LENGTHS, CYLINDER_ACROSS))
-    across = share * density * volume
-    # added mass of a disk (Lamb, art. 102); that of a longer body is little larger
-    along = 8.0 / 3.0 * density * r**3
-    # strips for the side, the disk for the ends
-    turning = across * length**2 / 12.0 + 16.0 / 45.0 * density * r**5
+    """Estimate a cylinder along z from the table of its proportions.
+
+    Ends of longer ones than the table has push as much water as those of its longest; so do those
+    of capsules and boxes.
+    """
+    ratio = length / (2.0 * r)
+    # across disks the ellipsoid does not have the limit
+    powers = () if ratio > 1.0 else (1,)
+    factors = _interpolated(CYLINDERS, (CYLINDER_LENGTHS,), (ratio,), (powers,))
+    turning, across, along = factors.tolist()
+    # the disk is the limit of both
+    turning, along = _toward_one((turning, along), ratio / CYLINDER_LENGTHS[0])
+    moments, masses = cylinder_scales(r, length)
+    masses *= (across, across, along)
+    if ratio > CYLINDER_LENGTHS[-1]:
+        masses[2] = _cylinder(r, 2.0 * r * CYLINDER_LENGTHS[-1], 1.0).masses[2]
     drag = CylinderDrag(
         r,
         length,
@@ -356,17 +522,28 @@ def _cylinder(r: float, length: float, density: float) -> _Solid:
         side_coefficient=CYLINDER_SIDE_DRAG,
         end_coefficients=(CYLINDER_END_DRAG, CYLINDER_END_DRAG),
     )
-    moments, masses = (turning, turning, 0.0), (across, across, along)
-    return _Solid(volume, moments, masses, "fitted", (drag,), "fitted")
+    return _Solid(
+        math.pi * r * r * length,
+        density * moments * (turning, turning, 0.0),
+        density * masses,
+        "fitted" if _within(CYLINDER_LENGTHS, ratio) else "guessed",
+        (drag,),
+        "fitted",
+    )
 
 
 def _capsule(r: float, length: float, density: float) -> _Solid:
-    """Estimate a capsule along z as the spheroid of its length and volume."""
-    volume = math.pi * r * r * length + 4.0 / 3.0 * math.pi * r**3
+    """Estimate a capsule along z from the table of its proportions; a sphere at length zero."""
+    ratio = length / (2.0 * r)
+    factors = _interpolated(CAPSULES, (CAPSULE_LENGTHS,), (ratio,), ((),))
+    turning, across, along = factors.tolist()
+    # the spheroid becomes the sphere that the capsule becomes
+    across, along = _toward_one((across, along), ratio / CAPSULE_LENGTHS[0])
+    moments, masses = capsule_scales(r, length)
+    masses *= (across, across, along)
+    if ratio > CAPSULE_LENGTHS[-1]:
+        masses[2] = _capsule(r, 2.0 * r * CAPSULE_LENGTHS[-1], 1.0).masses[2]
     half = 0.5 * length + r
-    # the spheroid of the same length and volume
-    wide = math.sqrt(volume / (4.0 / 3.0 * math.pi * half))
-    moments, masses = ellipsoid_added_mass((wide, wide, half), density)
     drag = CylinderDrag(
         r,
         2.0 * half,
@@ -375,27 +552,99 @@ def _capsule(r: float, length: float, density: float) -> _Solid:
         side_coefficient=CYLINDER_SIDE_DRAG,
         end_coefficients=(0.5 * SPHERE_DRAG, 0.5 * SPHERE_DRAG),
     )
-    quality = "exact" if length == 0.0 else "guessed"
-    return _Solid(volume, moments, masses, quality, (drag,), "guessed")
+    within = ratio <= CAPSULE_LENGTHS[-1]
+    return _Solid(
+        math.pi * r * r * length + 4.0 / 3.0 * math.pi * r**3,
+        density * moments * (turning, turning, 0.0),
+        density * masses,
+        "exact" if length == 0.0 else "fitted" if within else "guessed",
+        (drag,),
+        "guessed",
+    )
 
 
 def _box(size: Vec3, density: float) -> _Solid:
-    """Estimate a box: tables of square prisms and plates; added moments of its ellipsoid."""
-    masses = []
-    for k in range(3):
-        sides = sorted((size[(k + 1) % 3], size[(k + 2) % 3]))
-        side = math.sqrt(sides[0] * sides[1])
-        along = float(np.interp(size[k] / side, PRISM_LENGTHS, PRISM_ALONG)) * side**3
-        # a long face has less added mass than a square one of its area
-        ratio = sides[1] / sides[0]
-        plate = float(np.interp(ratio, PLATE_RATIOS, PLATE_ACROSS)) / math.sqrt(ratio)
-        masses.append(density * along * plate / PLATE_ACROSS[0])
-    # the ellipsoid of the same proportions and volume
-    a, b, c = (0.5 * s * (6.0 / math.pi) ** (1.0 / 3.0) for s in size)
-    moments, _ = ellipsoid_added_mass((a, b, c), density)
-    drag = BoxDrag(size, (BOX_DRAG,) * 3)
-    volume = size[0] * size[1] * size[2]
-    return _Solid(volume, moments, (masses[0], masses[1], masses[2]), "fitted", (drag,), "fitted")
+    """Estimate a box from the table of its proportions."""
+    order = sorted(range(3), key=lambda k: -size[k])
+    a, b, c = (size[k] for k in order)
+    ratios = (a / b, b / c)
+    factors = np.empty(6)
+    places = [*order, *(3 + k for k in order)]
+    # along both sides of plates and about their normal the ellipsoid does not have the limit
+    powers = ((), (2, 3, 4))
+    factors[places] = _interpolated(BOXES, BOX_RATIOS, ratios, powers)
+    moments, masses = box_scales(size)
+    masses *= factors[3:]
+    if ratios[0] > BOX_RATIOS[0][-1]:
+        longest = BOX_RATIOS[0][-1] * b
+        x, y, z = (longest if k == order[0] else side for k, side in enumerate(size))
+        masses[order[0]] = _box((x, y, z), 1.0).masses[order[0]]
+    return _Solid(
+        a * b * c,
+        density * moments * factors[:3],
+        density * masses,
+        "fitted" if all(map(_within, BOX_RATIOS, ratios)) else "guessed",
+        (BoxDrag(size, (BOX_DRAG,) * 3),),
+        "fitted",
+    )
+
+
+def _within(knots: Sequence[float], ratio: float) -> bool:
+    """Return whether a table covers a ratio."""
+    return knots[0] * (1.0 - 1e-9) <= ratio <= knots[-1] * (1.0 + 1e-9)
+
+
+def _toward_one(factors: Sequence[float], share: float) -> list[float]:
+    """Blend factors to one below the first row of a table, where a limit is known.
+
+    Args:
+        factors: At the first row.
+        share: Ratio over that of the first row; above one factors are returned as they are.
+    """
+    return [1.0 + min(share, 1.0) * (factor - 1.0) for factor in factors]
+
+
+def _interpolated(
+    rows: Sequence[Sequence[float]],
+    knots: Sequence[Sequence[float]],
+    ratios: Sequence[float],
+    powers: Sequence[Sequence[int]],
+) -> NDArray[np.float64]:
+    """Interpolate the logarithms of a table by cubics in the logarithms of ratios.
+
+    Above the last knot differences from a limit are taken as proportional to thickness over length;
+    below the first one its row applies.
+
+    Args:
+        rows: Table with one row per combination of knots, the last ratio fastest; positive.
+        knots: Rising values of each ratio.
+        ratios: Where.
+        powers: For each ratio, columns without a limit, which follow a power of it beyond the ends.
+
+    Returns:
+        One value per column.
+    """
+    table = np.log(rows).reshape(*map(len, knots), -1)
+    for values, ratio, columns in zip(knots, ratios, powers, strict=True):
+        inside, nodes = min(max(ratio, values[0]), values[-1]), np.log(values)
+        x = math.log(inside)
+        first = min(max(int(np.searchsorted(nodes, x)) - 2, 0), len(nodes) - 4)
+        near = nodes[first : first + 4]
+        weights = [
+            math.prod((x - other) / (node - other) for other in near if other != node)
+            for node in near
+        ]
+        found = np.tensordot(weights, table[first : first + 4], 1)
+        two = slice(-1, -3, -1) if ratio > values[-1] else slice(0, 2)
+        (end, next_to_it), (a, b) = table[two], nodes[two]
+        if ratio > values[-1]:
+            outer, inner = np.exp(end), np.exp(next_to_it)
+            found = np.log(outer + (outer - inner) * (1.0 - inside / ratio) / math.expm1(a - b))
+        if columns and ratio != inside:
+            straight = end + (end - next_to_it) * ((math.log(ratio) - a) / (a - b))
+            found[..., list(columns)] = straight[..., list(columns)]
+        table = found
+    return np.exp(table)
 
 
 @dataclass(frozen=True)
@@ -419,6 +668,10 @@ class BodyHydrodynamics:
     """Methods, error estimates and corrections of meshes."""
 
 
+MAX_LISTED = 12
+"""Most dry bodies that a warning names."""
+
+
 @public
 def add_hydrodynamics(
     model: Model, density: float = 1025.0, *, overwrite: bool = False, panels: int = 1000
@@ -438,11 +691,31 @@ def add_hydrodynamics(
     Raises:
         ModelError: If no body has coefficients afterwards.
 
+    Warns:
+        ModelWarning: If bodies with mass or shapes stay without coefficients; it names them, with
+            the reason.
+
     Example:
         ``wet = tb.add_hydrodynamics(tb.load("arm.urdf"))``
     """
     report = hydrodynamics_report(model, density, overwrite=overwrite, panels=panels)
-    return with_estimates(model, report)
+    wet = with_estimates(model, report)
+    reasons = {entry.body: entry.reason for entry in report}
+    dry = [f"{name!r} ({reasons[name]})" for name in dry_bodies(wet)]
+    dry += [
+        f"{name!r} (keeps its added mass alone; pass overwrite=True)"
+        for name in bodies_of_added_mass_alone(wet)
+    ]
+    if dry:
+        more = f"; and {len(dry) - MAX_LISTED} more" if len(dry) > MAX_LISTED else ""
+        warnings.warn(
+            f"model {model.name!r}: no buoyancy or drag for {len(dry)} of {len(model.bodies)} "
+            f"bodies: {'; '.join(dry[:MAX_LISTED])}{more}; add a simple shape or a watertight "
+            "mesh, or fluid=BodyFluid(...)",
+            ModelWarning,
+            stacklevel=caller_level(),
+        )
+    return wet
 
 
 @public

@@ -1,4 +1,4 @@
-"""Closed triangle meshes: reading, checks, volume, center and inertia.
+"""Closed triangle meshes: checks, volume, center and inertia.
 
 Symbols (integrals of polynomials over tetrahedra between the faces and one point, in closed form;
 Mirtich 1996, J. Graphics Tools 1(2), computes the same integrals):
@@ -11,35 +11,25 @@ Mirtich 1996, J. Graphics Tools 1(2), computes the same integrals):
 
 The faces around an edge of a closed surface pass it once in each direction. Otherwise the surface
 has holes, which is an error, or faces with flipped orientation, which are corrected.
-
-Mesh files (binary and text STL, OBJ, PLY, OFF, binary glTF) are untrusted: every failure of the
-reader becomes an error that names the file, and references to other files (materials, textures)
-are ignored.
 """
 
-import io
-import json
 from collections import deque
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.errors import MissingExtraError, ModelError, ModelFileError
+from tiburon.errors import ModelError, ModelFileError
+from tiburon.hydro.mesh_file import MAX_FACES, MAX_SHELLS, read_triangles
 from tiburon.model.inertia import Inertia
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Vec3, number, vec3
-from tiburon.regular_file import read_regular_file
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-MAX_SHELLS = 200
-"""Most separate shells of one mesh; assemblies of machine parts have more."""
 
 PROBE_POINTS = 6
 """Points of a shell that are tested for lying inside another one."""
@@ -207,11 +197,14 @@ def _not_inside(vertices: Floats, parts: list[Integers]) -> tuple[list[bool], in
         for points in corners
     ]
     inside = [np.zeros(len(points), dtype=bool) for points in probes]
-    for j, (low, high) in enumerate(boxes):
+    # large ones first: what lies in them is not looked for again
+    sizes = [float(np.prod(high - low)) for low, high in boxes]
+    for j in sorted(range(len(parts)), key=lambda k: -sizes[k]):
+        low, high = boxes[j]
         near = [
             k
             for k, (least, most) in enumerate(boxes)
-            if k != j and (least <= high).all() and (most >= low).all()
+            if k != j and not inside[k].all() and (least <= high).all() and (most >= low).all()
         ]
         if not near:
             continue
@@ -231,6 +224,10 @@ def signed_volumes(vertices: Floats, faces: Integers) -> Floats:
     return found
 
 
+WINDING_PAIRS = 2_000_000
+"""Pairs of points and faces that are compared at once."""
+
+
 def windings(points: Floats, vertices: Floats, faces: Integers) -> Integers:
     """Return the winding number of a closed surface about each point: 1 inside a solid, 0 outside.
 
@@ -242,23 +239,38 @@ def windings(points: Floats, vertices: Floats, faces: Integers) -> Integers:
         faces: Counterclockwise from outside, shape (m, 3).
     """
     # in a generic direction, so that rays hit no edges
-    turned = vertices @ GENERIC_AXES.T
+    turned, rays = vertices @ GENERIC_AXES.T, points @ GENERIC_AXES.T
     a, b, c = turned[faces].transpose(1, 0, 2)
     # one row per coordinate: vectorized comparisons exclude most faces
     left, front, _ = np.ascontiguousarray(np.minimum(np.minimum(a, b), c).T)
     right, back, top = np.ascontiguousarray(np.maximum(np.maximum(a, b), c).T)
+    # a closed surface does not wind around points outside its boxes
+    used = np.unique(faces)
+    inside = _in_box(points, vertices[used]) & _in_box(rays, turned[used])
+    chosen = np.flatnonzero(inside)
     found = np.zeros(len(points), dtype=np.int64)
-    for k, p in enumerate(points @ GENERIC_AXES.T):
-        x, y, z = p
-        near = np.flatnonzero((left <= x) & (right >= x) & (front <= y) & (back >= y) & (top >= z))
-        A, B, C = (corner[near] - p for corner in (a, b, c))
+    size = max(1, WINDING_PAIRS // max(1, len(faces)))
+    for start in range(0, len(chosen), size):
+        some = chosen[start : start + size]
+        x, y, z = rays[some].T[:, :, None]
+        pairs = (left <= x) & (right >= x) & (front <= y) & (back >= y) & (top >= z)
+        ray, near = np.nonzero(pairs)
+        ray = some[ray]
+        A, B, C = (corner[near] - rays[ray] for corner in (a, b, c))
         # twice the areas of the three parts into which the ray divides the projected face
         parts = np.stack([_across(B, C), _across(C, A), _across(A, B)], axis=1)
         hit = (parts > 0.0).all(axis=1) | (parts < 0.0).all(axis=1)
         whole = parts[hit].sum(axis=1)
         heights = np.stack([A[hit, 2], B[hit, 2], C[hit, 2]], axis=1)
         above = (parts[hit] * heights).sum(axis=1) / whole > 0.0
-        found[k] = np.sign(whole[above]).sum()
+        np.add.at(found, ray[hit][above], np.sign(whole[above]).astype(np.int64))
+    return found
+
+
+def _in_box(points: Floats, corners: Floats) -> NDArray[np.bool_]:
+    """Return which points lie in the bounding box of others."""
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    found: NDArray[np.bool_] = ((points >= low) & (points <= high)).all(axis=1)
     return found
 
 
@@ -268,9 +280,6 @@ def _across(a: Floats, b: Floats) -> Floats:
     return found
 
 
-MAX_FACES = 500_000
-"""Most faces of a mesh."""
-
 MIN_VOLUME = 1e-9
 """Smallest volume relative to the cube of the longest side: less is a sheet."""
 
@@ -279,6 +288,7 @@ MERGE_DISTANCE = 1e-6
 leaves holes: files have single precision."""
 
 
+@public
 class Mesh:
     """A watertight solid bounded by triangles, in SI units; immutable.
 
@@ -473,13 +483,6 @@ def _checked(vertices: ArrayLike, faces: ArrayLike, name: str) -> tuple[Floats, 
     return places, corners.astype(np.int64)
 
 
-FILE_BYTES = 64 * 2**20
-"""Largest mesh file read [bytes]."""
-
-MESH_FORMATS = ("stl", "obj", "ply", "off", "glb", "dae")
-"""Formats, by file suffix; Collada (.dae) needs the extra `collada`."""
-
-
 @public
 def load_mesh(path: str | Path, scale: float | ArrayLike = 1.0) -> Mesh:
     """Read a watertight solid from a file.
@@ -503,173 +506,3 @@ def load_mesh(path: str | Path, scale: float | ArrayLike = 1.0) -> Mesh:
         return Mesh(vertices, faces).scaled(factors)
     except ModelError as error:
         raise ModelFileError(file, str(error).removeprefix("mesh: ")) from error
-
-
-def read_triangles(file: Path) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Read all triangles of a file, whether or not they enclose a volume.
-
-    Returns:
-        Vertices in the units of the file, shape (n, 3), and their indices per triangle, shape (m,
-        3).
-
-    Raises:
-        ModelFileError: If the file cannot be read.
-    """
-    kind = file.suffix.lower().removeprefix(".")
-    if kind not in MESH_FORMATS:
-        listed = ", ".join(f".{known}" for known in MESH_FORMATS)
-        raise ModelFileError(file, f"expected a mesh ({listed}), got {file.suffix!r}; convert it")
-    content = read_regular_file(file, FILE_BYTES, "a mesh file", "simplify it in a mesh editor")
-    return _triangles(content, kind, file)
-
-
-def _triangles(
-    content: bytes, kind: str, file: Path
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the vertices and faces of everything in a file."""
-    if kind == "stl":
-        _check_stl(content, file)
-    if kind == "glb":
-        _check_glb(content, file)
-    unit = _unit_of_dae(content, file) if kind == "dae" else 1.0
-    is_plain = kind == "stl" and _is_binary_stl(content) and len(content) == _stl_bytes(content)
-    try:
-        vertices, faces = _binary_stl(content) if is_plain else _read_by_trimesh(content, kind)
-        vertices = unit * vertices
-    except MemoryError as error:
-        reason = "claims more data than fits into memory; export it again"
-        raise ModelFileError(file, reason) from error
-    except Exception as error:
-        # any exception of the reader becomes an error that names the file
-        cause = f"{type(error).__name__}: {str(error)[:120]}"
-        raise ModelFileError(
-            file, f"cannot be read as {kind.upper()} ({cause}); export it again"
-        ) from error
-    if not 4 <= len(faces) <= MAX_FACES:
-        raise ModelFileError(
-            file,
-            f"must hold 4 to {MAX_FACES} triangles, got {len(faces)}; export it again, or simplify",
-        )
-    return vertices, faces
-
-
-def _read_by_trimesh(content: bytes, kind: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return vertices and faces as trimesh reads them."""
-    import trimesh
-
-    # non-finite values are rejected by Mesh
-    with np.errstate(all="ignore"):
-        found: Any = trimesh.load_mesh(
-            io.BytesIO(content),
-            file_type=kind,
-            process=False,
-            resolver=None,
-            skip_materials=True,
-        )
-    vertices = np.asarray(found.vertices, dtype=np.float64).reshape(-1, 3)
-    return vertices, np.asarray(found.faces, dtype=np.int64).reshape(-1, 3)
-
-
-def _binary_stl(content: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return vertices and faces of a binary STL file, without the second that trimesh loads for."""
-    row = np.dtype([("normal", "<f4", 3), ("vertices", "<f4", 9), ("attribute", "<u2")])
-    vertices = np.frombuffer(content, row, offset=84)["vertices"].reshape(-1, 3)
-    return vertices.astype(np.float64), np.arange(len(vertices)).reshape(-1, 3)
-
-
-def _unit_of_dae(content: bytes, file: Path) -> float:
-    """Return the unit of length of a Collada file [m].
-
-    The axis that it calls up is ignored, as by other readers of robot files.
-
-    Raises:
-        ModelFileError: If it has entities, which would expand, or too many mesh instances: any
-            number of nodes may reference the same mesh.
-        MissingExtraError: Without the extra `collada`.
-    """
-    from defusedxml import DefusedXmlException
-    from defusedxml.ElementTree import ParseError, fromstring
-
-    try:
-        root = fromstring(content, forbid_dtd=True)
-    except (DefusedXmlException, ParseError) as error:
-        cause = f"{type(error).__name__}: {str(error)[:120]}"
-        raise ModelFileError(file, f"cannot be read as DAE ({cause}); export it again") from error
-    uses = sum(1 for node in root.iter() if node.tag.endswith("}instance_geometry"))
-    nested = any(node.tag.endswith("}instance_node") for node in root.iter())
-    if uses > MAX_SHELLS or nested:
-        raise ModelFileError(
-            file,
-            f"must use at most {MAX_SHELLS} geometries, each placed directly, got {uses}"
-            f"{' and instances of nodes' if nested else ''}; join the meshes and export it again",
-        )
-    try:
-        import collada  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("pycollada", "collada", f"{file.name}: a Collada mesh") from None
-    units = (node.get("meter") for node in root.iter() if node.tag.endswith("}unit"))
-    try:
-        return float(next(units, None) or 1.0)
-    except ValueError as error:
-        problem = f"has a unit that is not a number ({error}); correct it"
-        raise ModelFileError(file, problem) from error
-
-
-def _check_glb(content: bytes, file: Path) -> None:
-    """Raise for a binary glTF file that claims more data or mesh instances than the limits.
-
-    An accessor without data expands to as many zeros as it declares, and any number of nodes may
-    reference the same mesh.
-    """
-    try:
-        size = int.from_bytes(content[12:16], "little")
-        header = json.loads(content[20 : 20 + size])
-        counts = [int(accessor["count"]) for accessor in header.get("accessors", ())]
-        sums = [
-            sum(_corners(part, counts) for part in mesh["primitives"])
-            for mesh in header.get("meshes", ())
-        ]
-        shown = sum(sums[node["mesh"]] for node in header.get("nodes", ()) if "mesh" in node)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelFileError(
-            file,
-            f"cannot be read as GLB ({type(error).__name__}: {str(error)[:120]}); export it again",
-        ) from error
-    most = max([shown, *counts])
-    if most > 3 * MAX_FACES or min(counts, default=0) < 0:
-        raise ModelFileError(
-            file,
-            f"must hold 4 to {MAX_FACES} triangles, got data for {most // 3}; export it again, or "
-            "simplify",
-        )
-
-
-def _corners(part: dict[str, Any], counts: list[int]) -> int:
-    """Return the number of indices of a mesh primitive, or of its vertices if larger."""
-    places = part.get("indices"), part["attributes"].get("POSITION")
-    return max((counts[place] for place in places if place is not None), default=0)
-
-
-def _check_stl(content: bytes, file: Path) -> None:
-    """Raise for a truncated binary file."""
-    if not _is_binary_stl(content):
-        return
-    if len(content) < 84:
-        raise ModelFileError(
-            file, f"cannot be read as STL (only {len(content)} bytes); export it again"
-        )
-    wanted = _stl_bytes(content)
-    if len(content) < wanted:
-        raise ModelFileError(
-            file, f"must have {wanted} bytes by its own count, got {len(content)}; it is truncated"
-        )
-
-
-def _is_binary_stl(content: bytes) -> bool:
-    """Return whether an STL file is not text."""
-    return not (content[:5].lower() == b"solid" and b"facet" in content[:1000].lower())
-
-
-def _stl_bytes(content: bytes) -> int:
-    """Return the size of a binary STL file by its own count of triangles [bytes]."""
-    return 84 + 50 * int.from_bytes(content[80:84], "little")

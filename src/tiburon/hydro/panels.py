@@ -48,7 +48,7 @@ from tiburon.hydro.mesh import Mesh, load_mesh
 from tiburon.model.body import MeshShape
 from tiburon.model.body_fluid import BoxDrag, Drag, EllipsoidDrag
 from tiburon.model.pose import Pose
-from tiburon.model.value_checks import Matrix6, Vec3, matrix3, matrix6, number, vec3
+from tiburon.model.value_checks import Matrix6, Vec3, matrix3, matrix6, positive_density, vec3
 from tiburon.record import record
 
 Floats = NDArray[np.float64]
@@ -308,6 +308,10 @@ class PanelAddedMass:
     matrix: Matrix6
     """Added inertia, angular rows first, axes of the mesh [kg m^2, kg m, kg]."""
 
+    density: float
+    """Density of the fluid it was computed for [kg/m^3]. `BodyFluid(added_mass=...)` takes this
+    object whole and converts it to its reference density."""
+
     panels: int
     """Number of panels used."""
 
@@ -345,14 +349,14 @@ def panel_added_mass(
 
     Args:
         mesh: The solid.
-        density: Density of the fluid [kg/m^3].
+        density: Density of the fluid [kg/m^3], positive.
         about: Reference point of the matrix, axes of the mesh [m], shape (3,).
         panels: Number of panels, 20 to 4000.
 
     Example:
-        ``tb.panel_added_mass(tb.load_mesh("hull.stl"), 1025.0).matrix``
+        ``tb.BodyFluid(added_mass=tb.panel_added_mass(tb.load_mesh("hull.stl"), 1000.0))``
     """
-    density = number(density, "added mass by panels", "density", least=0.0)
+    density = positive_density(density, "added mass by panels")
     point = np.array(vec3(about, "added mass by panels", "about"))
     if not 20 <= panels <= MAX_PANELS:
         raise DomainError("panels", f"20 to {MAX_PANELS}", f"{panels}")
@@ -372,6 +376,7 @@ def panel_added_mass(
     largest = np.linalg.eigvalsh(np.array(mesh.inertia(1.0).matrix) / size**5)[-1]
     return PanelAddedMass(
         matrix=matrix6(_about(A, size, density, center - point), "added mass by panels", "matrix"),
+        density=density,
         panels=len(solid.faces),
         error=error,
         rotational_error=float(ERROR_SHARE * np.abs(A[:3, :3] - other[:3, :3]).max() / largest),
@@ -522,6 +527,9 @@ class MeshHydrodynamics(NamedTuple):
     remark: str
     """Method and error estimate, in a sentence."""
 
+    solid: Mesh
+    """The mesh."""
+
 
 def mesh_hydrodynamics(
     geometry: MeshShape,
@@ -565,6 +573,7 @@ def mesh_hydrodynamics(
         added_quality="guessed" if guessed else "computed",
         rotational_quality="guessed" if guessed_rotation else "computed",
         remark=_remark(found, usable),
+        solid=mesh,
     )
 
 

@@ -30,7 +30,7 @@ from tiburon.errors import DomainError, ModelError, ShapeError, TiburonError, Un
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.compilation import compile, tuple_of
 from tiburon.functions.kinematics import forward_kinematics, frame_jacobian
-from tiburon.functions.library import check_places
+from tiburon.functions.library import check_places, depends_on_time
 from tiburon.functions.parameter_derivatives import parameter_derivatives
 from tiburon.functions.parameters import dynamics_parameters
 from tiburon.identification.identify import (
@@ -42,6 +42,7 @@ from tiburon.identification.identify import (
     initial_values,
     parameter_bounds,
     parameter_scales,
+    sample_times,
 )
 from tiburon.model import Model
 from tiburon.model.configuration import as_batch
@@ -82,6 +83,7 @@ def calibrate(
     free: Sequence[str],
     *,
     joints: str | Iterable[str] | None = None,
+    time: ArrayLike | None = None,
     weights: Mapping[str, float] | None = None,
     start: Mapping[str, float] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
@@ -103,6 +105,8 @@ def calibrate(
             or single ones such as "elbow.rotation.z". The zero of a joint is a rotation about its
             axis.
         joints: With loops, the joints whose positions are measured; by default those with motors.
+        time: Times of the poses [s], shape (poses,) or one for all: where driven joints are; 0 by
+            default.
         weights: Of "<frame>.position" [1/m] and "<frame>.orientation" [1/rad]; 1 by default.
         start: Values at the start by name of a component; those of the model by default.
         bounds: Lower and upper bound by name of a component.
@@ -123,6 +127,7 @@ def calibrate(
     position = as_batch(q, model.nq, "q", model.describe_q())
     if position.ndim != 2 or not len(position):
         raise ShapeError("q", f"shape (poses, {model.nq})", f"shape {position.shape}")
+    at = sample_times(time, position.shape[:-1], depends_on_time(model, DEFAULT_WORLD))
     poses = {name: _measured(model, name, x, len(position)) for name, x in measured.items()}
     if not poses:
         raise ShapeError("measured", "poses of one frame or more", "none")
@@ -145,7 +150,7 @@ def calibrate(
             raise UnknownNameError("measured channel", name, channels, where="weights")
         channels[name] = positive(f"weights[{name!r}]", weight)
     problem = _Poses(
-        model, position, poses, channels, names, _held(model, joints),
+        model, position, at, poses, channels, names, _held(model, joints),
         parameter_scales(names, x0, known), low, high,
     )  # fmt: skip
     problem.check_start(x0)
@@ -215,6 +220,7 @@ class _Poses(LeastSquares):
         self,
         model: Model,
         q: Array,
+        at: Mapping[str, Array],
         measured: Mapping[str, _Measured],
         channels: Mapping[str, float],
         names: Sequence[str],
@@ -225,7 +231,7 @@ class _Poses(LeastSquares):
     ) -> None:
         listed = [f"pose {k}" for k in range(len(q))]
         super().__init__(names, listed, scale, low, high, unit="pose")
-        self._model, self._q = model, np.array(model.normalize(q))
+        self._model, self._q, self._at = model, np.array(model.normalize(q)), dict(at)
         self._measured, self._channels = dict(measured), dict(channels)
         whole = tuple(dict.fromkeys(name.rpartition(".")[0] for name in names))
         functions: list[Callable[..., Any]] = [forward_kinematics]
@@ -245,15 +251,16 @@ class _Poses(LeastSquares):
             DomainError: If loops stay open.
         """
         model, q, named = self._model, self._q, self._named(x)
+        at: Any = self._at
         if not model.loops:
             return q
         for _ in range(MOST_NEWTON_STEPS):
-            c = constraint_residual(model, q, parameters=named)
+            c = constraint_residual(model, q, parameters=named, **at)
             worst = np.abs(c).max(axis=1)
             if worst.max() <= CLOSED_RESIDUAL:
                 self._q = q
                 return q
-            J = loop_jacobian(model, q, parameters=named)[..., self._free]
+            J = loop_jacobian(model, q, parameters=named, **at)[..., self._free]
             step = np.zeros((len(q), model.nv))
             inverse = np.linalg.pinv(J, rcond=RANK_TOLERANCE)
             step[:, self._free] = -np.einsum("nij,nj->ni", inverse, c)
@@ -272,7 +279,7 @@ class _Poses(LeastSquares):
         Raises:
             DomainError: If there are any.
         """
-        R, _ = self._kernel(self._closed(x), parameters=self._named(x))[-2:]
+        R, _ = self._kernel(self._closed(x), parameters=self._named(x), **self._at)[-2:]
         for k, (name, pose) in enumerate(self._measured.items()):
             if pose.R is None:
                 continue
@@ -301,20 +308,22 @@ class _Poses(LeastSquares):
     def evaluate(self, x: Array, *, derivatives: bool = True) -> Fit:
         """Predict all poses and compare them."""
         model, named, q = self._model, self._named(x), self._closed(x)
-        R, p = self._kernel(q, parameters=named)[-2:]
+        at: Any = self._at
+        R, p = self._kernel(q, parameters=named, **at)[-2:]
         dR, dp = np.empty((*R.shape, 0)), np.empty((*p.shape, 0))
         if derivatives:
-            changes = parameter_derivatives(self._kernel, q, parameters=named, by=self.names)
+            changes = parameter_derivatives(self._kernel, q, parameters=named, by=self.names, **at)
             *dc, dR, dp = (
                 np.stack([changes[name][k] for name in self.names], axis=-1)
                 for k in range(2 + bool(model.loops))
             )
             if dc:
-                J = loop_jacobian(model, q, parameters=named)[..., self._free]
+                J = loop_jacobian(model, q, parameters=named, **at)[..., self._free]
                 inverse = np.linalg.pinv(J, rcond=RANK_TOLERANCE)
                 dq = -np.einsum("nij,njg->nig", inverse, dc[0])
                 for k, name in enumerate(self._measured):
-                    twist = frame_jacobian(model, q, name, parameters=named)[..., self._free] @ dq
+                    J = frame_jacobian(model, q, name, parameters=named, **at)[..., self._free]
+                    twist = J @ dq
                     dp[:, k] += twist[:, 3:]
                     # R changes by w x R
                     w = twist[:, :3]

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
-from tiburon.argument_checks import at_least, positive
+from tiburon.argument_checks import at_least, check_finite, positive, refuse_unusable
 from tiburon.arguments import public
-from tiburon.arrays import Array, NDArray
+from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, UnknownNameError
 from tiburon.identification.measured import (
     ANGLES,
@@ -278,6 +278,33 @@ def _channels(fit: Mapping[str, float] | None, runs: Sequence[MeasuredRun]) -> d
     if not found:
         raise ShapeError("fit", "one channel or more", "none", advice=", ".join(CHANNELS))
     return found
+
+
+def sample_times(
+    time: ArrayLike | None, lead: tuple[int, ...], depends_on_time: bool
+) -> dict[str, Array]:
+    """Return the argument ``time`` of kernels, one per sample in a row; none if it changes nothing.
+
+    Args:
+        time: Times of the samples [s], of shape `lead` or one for all.
+        lead: Shape of the samples.
+        depends_on_time: Whether time moves anything.
+
+    Raises:
+        ShapeError: If there are more or fewer times than samples.
+        NonFiniteError: If one is not finite.
+    """
+    if time is None:
+        return {}
+    refuse_unusable("time", time)
+    array = np.asarray(time, dtype=np.float64)
+    if array.shape not in ((), lead):
+        listed = ", ".join(map(str, lead))
+        raise ShapeError(
+            "time", f"one value, or shape ({listed}) as samples", f"shape {array.shape}"
+        )
+    check_finite("time", array)
+    return {"time": np.broadcast_to(array, lead).reshape(-1)} if depends_on_time else {}
 
 
 def initial_values(

@@ -19,6 +19,7 @@ from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, ShapeError, TiburonError, UnknownNameError
 from tiburon.functions.compilation import compile, tuple_of
 from tiburon.functions.dynamics import inverse_dynamics
+from tiburon.functions.library import depends_on_time
 from tiburon.functions.parameter_derivatives import parameter_derivatives
 from tiburon.identification.identify import (
     UNDETERMINED,
@@ -28,6 +29,7 @@ from tiburon.identification.identify import (
     initial_values,
     parameter_bounds,
     parameter_scales,
+    sample_times,
 )
 from tiburon.model import Coupled, Model, Water, World
 from tiburon.results.header import force_units
@@ -54,6 +56,7 @@ def identify_dynamics(
     *,
     world: World | None = None,
     fluid: Water | None = None,
+    time: ArrayLike | None = None,
     weights: Mapping[str, float] | None = None,
     start: Mapping[str, float] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
@@ -77,6 +80,8 @@ def identify_dynamics(
             "elbow.damping" and "elbow.friction" of joints.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
         fluid: The water the robot is in.
+        time: Times of the samples [s], shape (..., samples) or one for all: where driven joints and
+            currents are; 0 by default.
         weights: Of joint forces by name of the velocity variable [1/N or 1/(N m)], 0 for what was
             not measured; by default the inverse of their root mean square, but at most a thousand
             times the least of these.
@@ -96,6 +101,7 @@ def identify_dynamics(
     """
     arrays = _samples(model, q, v, vd, tau)
     around = world_with(world, fluid) or DEFAULT_WORLD
+    at = sample_times(time, arrays[0].shape[:-1], depends_on_time(model, around))
     known = named_parameters(model, world=around, passive=True, limits=False)
     names = tuple_of(free)
     if not names:
@@ -112,7 +118,7 @@ def identify_dynamics(
         weight[name] = 0.0 if given == 0 else positive(f"weights[{name!r}]", given)
     scale = parameter_scales(names, x0, known)
     whole = [name if name in known else name.rpartition(".")[0] for name in names]
-    problem = _Forces(model, arrays, names, whole, around, weight, scale, low, high)
+    problem = _Forces(model, arrays, at, names, whole, around, weight, scale, low, high)
     most = at_least("max_iterations", max_iterations, 1)
     return problem.solve(x0, most, positive("tolerance", tolerance))
 
@@ -139,6 +145,7 @@ class _Forces(LeastSquares):
         self,
         model: Model,
         arrays: Sequence[Array],
+        at: Mapping[str, Array],
         names: Sequence[str],
         whole: Sequence[str],
         world: World,
@@ -152,7 +159,7 @@ class _Forces(LeastSquares):
         count = len(arrays[0]) if runs else min(PARTS, len(q))
         listed = [f"{'run' if runs else 'part'} {k}" for k in range(count)]
         super().__init__(names, listed, scale, low, high, unit="run" if runs else "part")
-        self._model, self._states = model, (model.normalize(q), v, vd)
+        self._model, self._states, self._at = model, (model.normalize(q), v, vd), dict(at)
         self._tau, self._weights = tau, np.array(list(weights.values()))
         self._parts = np.array_split(np.arange(len(q)), count)
         self._own = _frictions(model)
@@ -165,7 +172,10 @@ class _Forces(LeastSquares):
                     "share it; estimate it with the loops open"
                 )
         taken = dict.fromkeys(name for name in whole if name not in self._rubbing)
-        self._kernel = compile(inverse_dynamics, model, world=world, parameters=list(taken))
+        # measured loops are as open as sensors are inaccurate
+        self._kernel = compile(
+            inverse_dynamics, model, world=world, closure=False, parameters=list(taken)
+        )
         self.force_units = force_units(model)
         squares = (self._weights * tau) ** 2
         self.least = UNDETERMINED**2 * float(squares.sum() / len(q))
@@ -184,7 +194,8 @@ class _Forces(LeastSquares):
 
     def _predicted(self, named: Mapping[str, float], part: slice) -> Array:
         states = [x[part] for x in self._states]
-        found: Array = self._kernel(*states, **({"parameters": named} if named else {}))
+        at = {name: times[part] for name, times in self._at.items()}
+        found: Array = self._kernel(*states, **at, **({"parameters": named} if named else {}))
         return found
 
     def evaluate(self, x: Array, *, derivatives: bool = True) -> Fit:
@@ -198,7 +209,7 @@ class _Forces(LeastSquares):
         changes: dict[str, Array] = dict(self._rubbing)
         if derivatives and rigid:
             changes |= parameter_derivatives(
-                self._kernel, *self._states, parameters=rigid, by=self._rigid
+                self._kernel, *self._states, parameters=rigid, by=self._rigid, **self._at
             )
         residuals, found = [], []
         for rows in self._parts:

@@ -9,14 +9,15 @@ over cubic B-splines: a sine of period T is halved, slower motion passes, faster
 """
 
 import csv
+import io
 import os
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -25,9 +26,18 @@ from tiburon.argument_checks import positive
 from tiburon.arguments import public
 from tiburon.arrays import Array, NDArray
 from tiburon.control.joint_path import JointPath
-from tiburon.errors import DomainError, ModelError, RunFileError, ShapeError, UnknownNameError
+from tiburon.errors import (
+    DomainError,
+    ModelError,
+    RunFileError,
+    ShapeError,
+    UnknownNameError,
+    shown,
+)
 from tiburon.model import Model
 from tiburon.record import record
+from tiburon.regular_file import open_regular_file, read_arrays, read_regular_file
+from tiburon.results.encoding import first_line
 from tiburon.spatial.rotations import (
     quaternion_conjugate,
     quaternion_rotate,
@@ -71,6 +81,20 @@ MAX_ANGLE = 50.0
 MAX_RATE = 35.0
 """Largest angular velocity that is taken for rad/s."""
 
+MAX_BYTES = 2**31
+"""Largest content of a measured run [bytes]."""
+
+ARCHIVE_BYTES = 64 * 2**20
+ARCHIVE_RATIO = 20
+"""An archive may unpack to `ARCHIVE_BYTES` plus `ARCHIVE_RATIO` times its size: measurements
+compress little."""
+
+CSV_BYTES = 256 * 2**20
+"""Largest CSV file [bytes]."""
+
+MAX_COLUMNS = 10_000
+"""Most columns of a CSV file."""
+
 MAX_GAP = 5.0
 """Longest interval between two samples, in median intervals."""
 
@@ -85,6 +109,7 @@ def moving_average(values: Array, count: int) -> Array:
     return found
 
 
+@public
 @record(slots=False, eq=False)
 class MeasuredRun:
     """A measured run of a robot: what `load_measured` reads."""
@@ -410,82 +435,66 @@ def load_measured(path: str | os.PathLike[str], *, name: str | None = None) -> M
         ``run = tb.load_measured("run_005-1.npz").with_joints({"elbow": ("c_elbow", -0.1)})``
     """
     file = Path(path)
-    if not file.is_file():
-        raise RunFileError(file, "there is no such file of a measured run")
     arrays = _read_csv(file) if file.suffix.lower() == ".csv" else _read_archive(file)
     return _checked(file, name or file.stem, arrays)
 
 
 def _read_archive(file: Path) -> dict[str, Any]:
-    try:
-        archive = np.load(file, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise ValueError("this is a single array")
-        with archive:
-            found: dict[str, Any] = {key: np.asarray(archive[key]) for key in archive.files}
-    except (OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
-        raise RunFileError(
-            file, f"expected a NumPy archive (.npz) or a .csv file ({error})"
-        ) from None
+    """Return the arrays of an archive that are known; others are ignored without expanding them."""
     known = ("time", "position_valid", "joint_names", "joint_position", *COLUMNS)
-    for key, values in found.items():
-        # other arrays are ignored; misspelled names are refused
-        near = get_close_matches(key.casefold(), known, n=1, cutoff=0.9)
+    with open_regular_file(file, "a measured run", RunFileError) as stream:
+        most = ARCHIVE_BYTES + ARCHIVE_RATIO * os.fstat(stream.fileno()).st_size
+        try:
+            found, names = read_arrays(
+                stream, min(most, MAX_BYTES), packed=True, kinds="biufcUS", wanted=known
+            )
+        except Exception as error:
+            # damaged archives raise anything
+            raise RunFileError(
+                file,
+                f"expected a NumPy archive (.npz) or a .csv file ({first_line(error)}); restore "
+                "it from a copy, or write it with fewer samples",
+            ) from error
+    for key in names:
+        # misspelled names are refused
+        near = get_close_matches(key[:80].casefold(), known, n=1, cutoff=0.9)
         if key not in known and near:
-            raise RunFileError(file, f"unknown array {key!r}; did you mean {near[0]!r}? rename it")
-        if key in known and key != "joint_names" and values.dtype.kind not in "biuf":
-            raise RunFileError(file, f"{key} must hold real numbers, got type {values.dtype}")
-    names = found.pop("joint_names", None)
+            raise RunFileError(
+                file, f"unknown array {key[:80]!r}; did you mean {near[0]!r}? rename it"
+            )
+        if key in known and key != "joint_names" and found[key].dtype.kind not in "biuf":
+            raise RunFileError(file, f"{key} must hold real numbers, got type {found[key].dtype}")
+    labels = found.pop("joint_names", None)
     positions = found.pop("joint_position", None)
-    if positions is None and names is not None:
+    if positions is None and labels is not None:
         raise RunFileError(file, "joint_names is there without joint_position; add it")
     if positions is not None:
         if positions.ndim not in (1, 2):
             raise RunFileError(
                 file, f"joint_position must have shape (samples, joints), got {positions.shape}"
             )
-        if names is not None and len(set(np.ravel(names).tolist())) < np.size(names):
+        if labels is not None and len(set(np.ravel(labels).tolist())) < np.size(labels):
             raise RunFileError(file, "joint_names holds a name twice; rename one")
         count = positions.shape[-1] if positions.ndim == 2 else 1
-        if names is None or np.size(names) != count:
+        if labels is None or np.size(labels) != count:
             raise RunFileError(
                 file,
                 f"joint_names must hold one name for each of {count} columns of joint_position",
             )
         rows = positions.reshape(len(positions), count)
-        found["joints"] = {str(n): rows[:, k] for k, n in enumerate(np.ravel(names))}
+        found["joints"] = {str(n): rows[:, k] for k, n in enumerate(np.ravel(labels))}
     return found
 
 
 def _read_csv(file: Path) -> dict[str, Any]:
-    with file.open(newline="", encoding="utf-8", errors="replace") as stream:
-        rows = [row for row in csv.reader(stream) if row]
-    if len(rows) < 3:
-        raise RunFileError(
-            file,
-            f"expected a header and two rows or more, got {len(rows)} lines; write one row per "
-            "sample",
-        )
-    header = [word.strip() for word in rows[0]]
-    if len(set(header)) != len(header):
-        twice = next(word for word in header if header.count(word) > 1)
-        raise RunFileError(file, f"column {twice!r} is there twice; rename one")
-    columns: dict[str, Array] = {word: np.empty(len(rows) - 1) for word in header}
-    for k, row in enumerate(rows[1:]):
-        if len(row) != len(header):
-            raise RunFileError(
-                file,
-                f"row {k + 1} has {len(row)} values for {len(header)} columns; complete or drop it",
-            )
-        for word, text in zip(header, row, strict=True):
-            try:
-                columns[word][k] = float(text)
-            except ValueError:
-                raise RunFileError(
-                    file,
-                    f"column {word!r}, row {k + 1}: expected a number, got {text!r}; drop the row "
-                    "or fill it",
-                ) from None
+    content = read_regular_file(
+        file, CSV_BYTES, "a measured run", "write it as a NumPy archive (.npz)", error=RunFileError
+    )
+    with io.TextIOWrapper(io.BytesIO(content), "utf-8", "replace", newline="") as stream:
+        try:
+            columns = _csv_columns(file, csv.reader(stream))
+        except csv.Error as error:
+            raise RunFileError(file, f"expected comma-separated values ({error})") from error
     found: dict[str, Any] = {}
     for key, words in COLUMNS.items():
         given = [word for word in words if word in columns]
@@ -500,6 +509,44 @@ def _read_csv(file: Path) -> dict[str, Any]:
     if columns:
         found["joints"] = columns
     return found
+
+
+def _csv_columns(file: Path, lines: Iterator[list[str]]) -> dict[str, Array]:
+    """Return the columns of the lines of a CSV file, the first of which names them."""
+    rows = (row for row in lines if row)
+    header = [word.strip() for word in next(rows, [])]
+    if len(header) > MAX_COLUMNS:
+        raise RunFileError(
+            file, f"expected at most {MAX_COLUMNS} columns, got {len(header)}; leave some out"
+        )
+    if len(set(header)) != len(header):
+        twice = next(word for word in header if header.count(word) > 1)
+        raise RunFileError(file, f"column {shown(twice)} is there twice; rename one")
+    values = [array("d") for _ in header]
+    count = 0
+    for count, row in enumerate(rows, 1):
+        if len(row) != len(header):
+            raise RunFileError(
+                file,
+                f"row {count} has {len(row)} values for {len(header)} columns; complete or drop it",
+            )
+        for word, column, text in zip(header, values, row, strict=True):
+            try:
+                column.append(float(text))
+            except ValueError:
+                raise RunFileError(
+                    file,
+                    f"column {shown(word)}, row {count}: expected a number, got {shown(text)}; "
+                    "drop the row or fill it",
+                ) from None
+    if count < 2:
+        lines_read = count + bool(header)
+        raise RunFileError(
+            file,
+            f"expected a header and two rows or more, got {lines_read} lines; write one row per "
+            "sample",
+        )
+    return {word: np.array(column) for word, column in zip(header, values, strict=True)}
 
 
 def _checked(file: Path, name: str, arrays: Mapping[str, Any]) -> MeasuredRun:

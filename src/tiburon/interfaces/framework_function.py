@@ -17,11 +17,14 @@ from tiburon.trace.program import Input, Program
 
 
 def compiled_kernel(function: Any, model: Model | None, options: dict[str, Any]) -> Kernel:
-    """Return the kernel of a function, which may be one already."""
+    """Return the kernel of a function, which may be one already.
+
+    Solvers and training leave the loops between their iterations: only `closure=True` checks them.
+    """
     owner = getattr(getattr(function, "__self__", None), "owner", None)
     if isinstance(owner, Kernel) and model is None and not options:
         return owner
-    return kernel_of(compile_function(function, model, **options))
+    return kernel_of(compile_function(function, model, **{"closure": False, **options}))
 
 
 class KernelFunction:

@@ -9,7 +9,8 @@ Symbols:
     B       basis of these motions, world axes about the world's origin, shape (6, d)
     s       motion subspace of a joint in such a basis of its body, shape (d, nv of the joint)
     T, U    wrenches that do no work on s, and unit efforts: s^T T = 0, s^T U = 1
-    phi     what a joint transmits, as far as it does work on B: T lambda + U (tau - armature vd)
+    phi     what a joint transmits, as far as it does work on B: T lambda + U (tau + friction and
+            spring of the joint - armature vd)
 
         phi_b - sum over children phi_c + sum over x of B^T w x = B^T net force of b
 
@@ -239,6 +240,8 @@ def complete(problem: Problem) -> System:
     for body in plan.bodies:
         for index, own in enumerate(body.armature or (), start=body.v.start):
             given[index] = given[index] - own * vd[index]
+    for index, own in enumerate(problem.passive or ()):
+        given[index] = given[index] + own
 
     # phi of each joint: rows over the unknowns, and constants
     transmitted: list[tuple[list[ContactRow], list[Scalar]]] = [([], [])] * len(plan.bodies)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiburon.argument_checks import check_finite
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, ShapeError
@@ -66,7 +67,7 @@ def motor_power(model: Model, v: ArrayLike, vd: ArrayLike, tau: ArrayLike) -> Mo
         arrays.append(array)
     places = [model.slice(actuator.joint, of="v").start for actuator in model.actuators]
     rate, acceleration, force = (array[..., places] for array in arrays)
-    weight, inertia, damping, friction = np.array(objective.parameters(model)).reshape(-1, 4).T
+    weight, inertia, damping, friction, _ = np.array(objective.parameters(model)).reshape(-1, 5).T
     torque = force + inertia * acceleration + damping * rate + friction * np.sign(rate)
     return MotorPower(0.5 * weight * torque**2, torque * rate)
 
@@ -120,13 +121,20 @@ def performance_indices(
         row = np.asarray(given, dtype=np.float64)
         if row.shape != t.shape:
             raise ShapeError(name, f"{t.shape}, one value per instant", row.shape)
+        check_finite(name, row)
         rows.append(row)
     f_int, f_power, p_int, p_power = rows
+    # scaled by their largest value, quotients of sums neither overflow nor vanish
+    scales = [
+        max(float(np.abs(row).max()), float(np.abs(other).max())) or 1.0
+        for row, other in ((f_int, f_power), (p_int, p_power))
+    ]
     good = (p_int > 0.0) & (p_power > 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         force = np.where(f_power > 0.0, f_int / f_power, 1.0)
         power = np.where(good, p_power / p_int, np.nan)
-    totals = [float(np.trapezoid(row, t)) for row in rows]
+    span = (t - t[0]) / (t[-1] - t[0])
+    totals = [float(np.trapezoid(row / scales[k // 2], span)) for k, row in enumerate(rows)]
     return PerformanceIndices(
         force,
         power,

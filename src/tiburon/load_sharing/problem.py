@@ -12,21 +12,25 @@ whose velocity variables without actuator give the equations, and whose driven o
 
     J_u^T x = tau'_u,           tau_a = tau'_a - J_a^T x                         (4.20), (4.27)
 
-tau' includes water, rotors and external forces. Forces act on the second body of a contact or loop;
+tau' includes water, rotors and external forces, springs between bodies, and friction and springs of
+joints, which need no actuator. Forces act on the second body of a contact or loop;
 those of the ground on a foot are therefore -x. Contacts that do not touch take no part: their
 columns are zero, and their forces become zero by the objective.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from operator import sub
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiburon.algorithms.crba import chosen_mass_elements
-from tiburon.algorithms.kinematics import body_places
+from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.traversal import ancestors
 from tiburon.contact.candidates import Candidate, surfaces_of
 from tiburon.contact.rows import ContactRow, PointRows, contact_rows
 from tiburon.load_sharing.drives import Drive, drive_row
@@ -35,8 +39,9 @@ from tiburon.loops.constraints import constraints, end_of, jacobian_pattern
 from tiburon.model import Model, Plan
 from tiburon.model.closure import LoopClosure
 from tiburon.model.joint_constraints import Offset
+from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar, Scalars, Vec3
-from tiburon.spatial.vec3 import cross, scale
+from tiburon.spatial.vec3 import ZERO3, add, cross, dot, matrix_vector, scale, subtract
 from tiburon.trace.array import as_traced
 
 FORCE, MOMENT = "force", "moment"
@@ -44,6 +49,9 @@ FORCE, MOMENT = "force", "moment"
 
 CONTACT_LABELS = ("t1", "t2", "n", "m")
 """Components of a contact: two tangents, the normal, the moment about it."""
+
+MIN_LEVER = 1e-6
+"""Lever below which contacts are where the center of mass is [m]."""
 
 FOOT_LABELS = ("t1", "t2", "n", "m1", "m2", "m")
 """Components of a flat foot: forces, and moments about the same axes."""
@@ -166,11 +174,11 @@ class Problem(NamedTuple):
     friction: list[Scalar]
     """Coefficient of friction of each group; 0 where it has no normal."""
 
-    lever: Scalar
-    """Root mean square distance of contact points and loop joints from their mean [m] (6.20)."""
-
     points: list[PointRows]
-    """Geometry of the contact points."""
+    """Geometry of the contact points and sites."""
+
+    ends: list[tuple[str, str]]
+    """Names of the two bodies or frames of each of them."""
 
     masses: list[Scalar]
     """Apparent masses of the velocity variables that nothing drives: diagonal of the mass matrix
@@ -188,16 +196,38 @@ class Problem(NamedTuple):
     grips: dict[str, "Grip"]
     """Loops that stand for contacts, by name."""
 
+    passive: Scalars | None = None
+    """Joint forces of friction and springs, which are in tau' [N or N m]; None for none."""
+
     system: System | None = None
     """Unknowns and equations of another formulation than the compact one."""
 
     motions: Sequence[Scalars] = ()
     """Accelerations per unit of the last components of x, where these change the motion."""
 
+    auxiliary: tuple[str, ...] = ()
+    """Names of unknowns that the objective adds, behind all others."""
+
     @property
     def size(self) -> int:
         """Number of unknowns."""
+        return self._forces + len(self.auxiliary)
+
+    @property
+    def _forces(self) -> int:
         return self.layout.size if self.system is None else self.system.size
+
+    def place(self, auxiliary: str) -> int:
+        """Return the place of an unknown that the objective adds."""
+        return self._forces + self.auxiliary.index(auxiliary)
+
+    @property
+    def lever(self) -> Scalar:
+        """Root mean square distance of contact points and loop joints from what they hold [m].
+
+        Of those that take part, from the center of mass of the object or machine (6.20).
+        """
+        return _lever(self)
 
     @property
     def equations(self) -> tuple[list[ContactRow], list[Scalar]]:
@@ -367,6 +397,7 @@ def problem_of(
     sites: Sequence[ContactSite] = (),
     site_values: Scalars = (),
     drives: Sequence[Drive] = (),
+    passive: Scalars | None = None,
 ) -> Problem:
     """Return the problem in one state.
 
@@ -384,6 +415,7 @@ def problem_of(
         sites: Contacts given by a point and a normal.
         site_values: Their run-time values, `SITE_VALUES` each.
         drives: Thrusters and cables.
+        passive: Joint forces of friction and springs [N or N m], nv scalars; None for none.
     """
     model, plan = setting.model, setting.plan
     points = contact_rows(plan, q, candidates, p) if candidates else []
@@ -425,6 +457,8 @@ def problem_of(
                 for body, n, f in wrenches[place]
             ]
     needed = rnea(plan, q, v, JointVector(vd), setting.gravity, setting.external)
+    if passive is not None:
+        needed = tuple(map(sub, needed, passive))
     return Problem(
         model,
         layout,
@@ -434,13 +468,17 @@ def problem_of(
         vd,
         list(touching),
         coefficients,
-        _lever([*(point.geometry.point for point in points), *_loop_points(setting, q)]),
         points,
+        [
+            *((c.first.body, c.second.body) for c in candidates for _ in range(c.point_count)),
+            *((site.body, site.other) for site in sites),
+        ],
         chosen_mass_elements(plan, JointVector(q), [(i, i) for i in layout.undriven]),
         setting,
         q,
         wrenches,
         {grip.loop: grip for grip in grips},
+        passive,
     )
 
 
@@ -470,29 +508,104 @@ def combined(rows: Sequence[ContactRow], axis: Sequence[float]) -> ContactRow:
     return found
 
 
-def _loop_points(setting: Setting, q: Scalars) -> list[Vec3]:
-    """Return where joints that close loops are, world axes [m]."""
-    closed = [loop for loop in setting.model.loops if isinstance(loop, LoopClosure)]
-    if not closed:
-        return []
-    plan = setting.plan
-    places = body_places(plan, JointVector(q))
-    poses = [plan.end(loop.name, 0, loop.joint.pose) for loop in closed]
-    ends = [
-        end_of(plan, loop.first, pose, places, None)
-        for loop, pose in zip(closed, poses, strict=True)
+class _Hold(NamedTuple):
+    """A contact or loop that holds two bodies together at a point."""
+
+    on: Scalar
+    """1 if it takes part, else 0."""
+
+    point: Vec3
+    """World axes [m]."""
+
+    bodies: tuple[int, int]
+    """Indices of plan bodies, `WORLD_BODY` for the world."""
+
+
+def _holds(problem: Problem, places: Sequence[Place]) -> list[_Hold]:
+    """Return all contact points, sites and joints that close loops."""
+    plan, touching = problem.setting.plan, problem.touching
+    pairs = zip(problem.ends, problem.points, strict=True)
+    ends = [(first, second, point.geometry.point) for (first, second), point in pairs]
+    ons = list(touching[: len(ends)])
+    for loop, on in zip(problem.model.loops, touching[len(ends) :], strict=False):
+        if isinstance(loop, LoopClosure):
+            pose = plan.end(loop.name, 0, loop.joint.pose)
+            _, end = end_of(plan, loop.first, pose, places, None)
+            ends.append((loop.first, loop.second, end.place.p))
+            ons.append(on)
+    return [
+        _Hold(on, point, (plan.frame(first).body, plan.frame(second).body))
+        for on, (first, second, point) in zip(ons, ends, strict=True)
     ]
-    return [end.place.p for _, end in ends]
 
 
-def _lever(points: Sequence[Vec3]) -> Scalar:
-    """Return the root mean square distance of points from their mean; 1 for less than two."""
-    if len(points) < 2:
-        return 1.0
+def _objects(plan: Plan, layout: Layout, holds: Sequence[_Hold]) -> list[int | None]:
+    """Return the plan body that carries what each contact or loop holds; None without an object.
+
+    It is the first one from the world that nothing drives: a load, or the base of a machine. Of
+    two, that without drives of its own; then that which more contacts hold; then the second.
+    """
+    undriven, driven = set(layout.undriven), set(layout.driven)
+    roots: list[int | None] = []
+    active: set[int] = set()
+    for body in plan.bodies:
+        known = roots[body.parent] if body.parent != WORLD_BODY else None
+        own = set(range(body.v.start, body.v.stop))
+        roots.append(body.index if known is None and own & undriven else known)
+        if known is not None and own & driven:
+            active.add(known)
+    sides = [
+        [roots[body] for body in hold.bodies if body != WORLD_BODY and roots[body] is not None]
+        for hold in holds
+    ]
+    counts = Counter(root for pair in sides for root in set(pair))
+    return [
+        max(reversed(pair), key=lambda root: (root not in active, counts[root]), default=None)
+        for pair in sides
+    ]
+
+
+def _center_of_mass(plan: Plan, places: Sequence[Place], root: int) -> Vec3:
+    """Return the center of mass of a plan body and of all that it carries, world axes [m].
+
+    Its origin, if nothing of that has mass.
+    """
+    mass: Scalar = 0.0
+    total: Vec3 = ZERO3
+    for body in plan.bodies:
+        if root in ancestors(plan, body.index):
+            place = places[body.index]
+            mass = mass + body.inertia.mass
+            moment = matrix_vector(place.R, body.inertia.h)
+            total = add(total, add(scale(place.p, body.inertia.mass), moment))
+    return places[root].p if type(mass) is float and mass == 0.0 else scale(total, 1.0 / mass)
+
+
+def _lever(problem: Problem) -> Scalar:
+    """Return the root mean square distance of what takes part from what it holds [m] (6.20).
+
+    Closed chains whose joints all are driven hold no object: distances are from the mean then. 1 m
+    where all distances vanish: forces and moments do not mix there.
+    """
+    plan = problem.setting.plan
+    places = body_places(plan, JointVector(problem.q))
+    holds = _holds(problem, places)
+    roots = _objects(plan, problem.layout, holds)
+    alone = [hold for hold, root in zip(holds, roots, strict=True) if root is None]
+    centers = {root: _center_of_mass(plan, places, root) for root in roots if root is not None}
+    mean = _mean([hold.point for hold in alone], [hold.on for hold in alone])
     total: Scalar = 0.0
-    for axis in range(3):
-        values = [point[axis] for point in points]
-        mean: Scalar = sum(values[1:], values[0]) / len(values)
-        for value in values:
-            total = total + (value - mean) * (value - mean)
-    return np.sqrt(total / len(points))
+    count: Scalar = 0.0
+    for hold, root in zip(holds, roots, strict=True):
+        c = subtract(hold.point, mean if root is None else centers[root])
+        total, count = total + hold.on * dot(c, c), count + hold.on
+    square = total / np.maximum(count, 1.0)
+    return np.sqrt(np.where(square > MIN_LEVER * MIN_LEVER, square, 1.0))
+
+
+def _mean(points: Sequence[Vec3], weights: Scalars) -> Vec3:
+    """Return the mean of points with weights of 0 or 1."""
+    total, count = ZERO3, 0.0
+    for point, weight in zip(points, weights, strict=True):
+        total, count = add(total, scale(point, weight)), count + weight
+    return scale(total, 1.0 / np.maximum(count, 1.0))

@@ -122,7 +122,7 @@ def joint_wrenches(
                 known = rows[carrier].get(k)
                 rows[carrier][k] = -wrench if known is None else known - wrench
     rest: list[Scalar] = [0.0] * plan.nv
-    for k, change in enumerate(problem.motions, start=problem.size - len(problem.motions)):
+    for k, change in enumerate(problem.motions, problem.layout.size - len(problem.motions)):
         # what bodies resist: no velocity, no gravity, no other force
         inertial = transmitted(plan, q, rest, JointVector(change), ZERO3)
         for own, place, wrench in zip(rows, places, inertial, strict=True):

@@ -8,7 +8,7 @@ contact the moment about the normal; for flat feet the moments about the tangent
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -22,10 +22,17 @@ from tiburon.errors import ModelError, shown
 from tiburon.model import WORLD, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.value_checks import Vec3 as FloatVec3
-from tiburon.model.value_checks import check_name, finite_array, unit_vector, vec3
+from tiburon.model.value_checks import check_name, finite_array, number, unit_vector, vec3
 from tiburon.record import record
 from tiburon.spatial import Motion, Scalars, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, add_matrix_vector, cross, dot, matrix_vector, scale
+
+MAX_FRICTION = 10.0
+"""Largest coefficient of friction of a plan.
+
+Rubber on dry rock reaches about 1.5, racing tires and silicone on glass up to 5. Above 10, friction
+angles of more than 84 degrees, there is no dry contact; such values are angles in degrees.
+"""
 
 SITE_VALUES = 9
 """Run-time values of a site: its point, its normal and the direction of its length."""
@@ -33,6 +40,31 @@ SITE_VALUES = 9
 Wrenches = list[tuple[int, Vec3, Vec3]]
 """Wrenches on plan bodies: index, moment about the origin of the world [N m] and force [N], world
 axes."""
+
+
+def expected_friction(value: Any) -> str | None:
+    """Return what a coefficient of friction of a plan should be, if it is not."""
+    if not is_number(value) or not 0.0 <= float(value) < np.inf:
+        return "a finite number of at least 0"
+    if float(value) <= MAX_FRICTION:
+        return None
+    angle = float(value)
+    meant = f" ({np.tan(np.radians(angle)):.3g} for {angle:g} degrees)" if angle < 85.0 else ""
+    return f"a coefficient of at most {MAX_FRICTION:g}, the tangent of the friction angle{meant}"
+
+
+def friction_field(value: Any, element: str, name: str) -> float:
+    """Return the coefficient of friction of a contact, or raise `ModelError`.
+
+    Args:
+        value: The coefficient.
+        element: What it belongs to, for messages.
+        name: Name of the contact.
+    """
+    expected = expected_friction(value)
+    if expected is not None:
+        raise ModelError(f"{element}: friction must be {expected}, got {shown(value)}", name=name)
+    return float(value)
 
 
 @record
@@ -82,15 +114,10 @@ class ContactSite:
             raise ModelError(
                 f"{element}: must lie between two bodies, got {self.body!r} twice", name=self.name
             )
-        for quantity in ("friction", "torsion"):
-            value = getattr(self, quantity)
-            if not is_number(value) or not 0.0 <= float(value) < np.inf:
-                raise ModelError(
-                    f"{element}: {quantity} must be a finite number of at least 0, got "
-                    f"{shown(value)}",
-                    name=self.name,
-                )
-            object.__setattr__(self, quantity, float(value))
+        friction = friction_field(self.friction, element, self.name)
+        object.__setattr__(self, "friction", friction)
+        torsion = number(self.torsion, element, "torsion", self.name, least=0.0)
+        object.__setattr__(self, "torsion", torsion)
         object.__setattr__(self, "point", vec3(self.point, element, "point", self.name))
         for quantity in ("normal", "along"):
             value3 = unit_vector(getattr(self, quantity), element, quantity, self.name)

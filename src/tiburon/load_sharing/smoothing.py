@@ -16,14 +16,15 @@ smallest step limit under which all of them have a solution. Controllers in loop
 schemes through `tiburon.control.load_sharing_control`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.argument_checks import choice, positive
+from tiburon.argument_checks import choice, is_number, is_numeric, positive
 from tiburon.arrays import Array
-from tiburon.errors import DomainError, ShapeError
+from tiburon.errors import DomainError, ShapeError, shown
+from tiburon.load_sharing.named import Places, check_names, named_values, spread
 from tiburon.record import record
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
@@ -70,14 +71,15 @@ class StepBound:
     Too small a bound leaves no solution: `smallest_step` finds the least one.
     """
 
-    max_step: float = 20.0
-    """Largest change of each component from step to step [N or N m]."""
+    max_step: Any = 20.0
+    """Largest change of each component from step to step [N or N m]: one number, one per component,
+    or by name; others are not bounded then."""
 
     on: str = "forces"
     """What is kept continuous: "forces" or "torques"."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "max_step", positive("max_step", self.max_step, "N or N m"))
+        object.__setattr__(self, "max_step", component_values("max_step", self.max_step))
         choice("on", self.on, QUANTITIES)
 
 
@@ -89,8 +91,9 @@ class SmoothingPenalty:
     first step is the jump over 1 + weight.
     """
 
-    weight: float = 10.0
-    """rho at the change, relative to the weight 1 of `InternalForce`."""
+    weight: Any = 10.0
+    """rho at the change, relative to the weight 1 of `InternalForce`: one number, one per component
+    (6.60), or by name; others are not penalized then."""
 
     duration: float = 0.5
     """Time in which it falls to zero [s]."""
@@ -99,20 +102,87 @@ class SmoothingPenalty:
     """What is kept continuous: "forces" or "torques"."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weight", positive("weight", self.weight))
+        object.__setattr__(self, "weight", component_values("weight", self.weight))
         object.__setattr__(self, "duration", positive("duration", self.duration, "s"))
         choice("on", self.on, QUANTITIES)
 
     def parameters(self) -> tuple[float, ...]:
-        """Return the run-time parameters: weight and duration."""
-        return self.weight, self.duration
+        """Return the run-time parameters: weights and duration."""
+        return *component_numbers(self.weight), self.duration
 
-    def structure(self) -> str:
-        """Return what is kept continuous, which compiled code depends on."""
-        return self.on
+    def structure(self) -> Hashable:
+        """Return what is kept continuous and weighted, which compiled code depends on."""
+        return self.on, component_form(self.weight)
 
 
 Scheme = Blending | StepBound | SmoothingPenalty
+
+
+def component_values(argument: str, given: Any) -> Any:
+    """Return one positive value, a tuple of one per component, or of pairs of a name and a row.
+
+    Rows have one value, as fields of controllers have.
+
+    Args:
+        argument: Name of the argument.
+        given: A number, a sequence of numbers, or numbers by name.
+    """
+    if is_number(given):
+        return positive(argument, given, "N or N m" if argument == "max_step" else "")
+    pairs = list(given.items()) if isinstance(given, Mapping) else given
+    named = isinstance(pairs, (list, tuple)) and all(
+        isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs
+    )
+    if named and pairs:
+        rows = [(name, x[0] if isinstance(x, tuple) and len(x) == 1 else x) for name, x in pairs]
+        return tuple((name, (x,)) for name, x in named_values(argument, rows))
+    values = np.asarray(given, dtype=np.float64) if is_numeric(given) else np.zeros(0)
+    if values.ndim != 1 or not len(values) or not np.all((values > 0.0) & np.isfinite(values)):
+        raise DomainError(
+            argument, "a finite number above 0, one per component, or by name", shown(given)
+        )
+    return tuple(values.tolist())
+
+
+def component_numbers(values: Any) -> tuple[Any, ...]:
+    """Return what `component_values` made as numbers in order, floats or traced."""
+    if not isinstance(values, tuple):
+        return (values,)
+    return tuple(x[1][0] if isinstance(x, tuple) else x for x in values)
+
+
+def component_form(values: Any) -> Hashable:
+    """Return what code depends on: None for one number, their count, or names."""
+    if not isinstance(values, tuple):
+        return None
+    return tuple(x[0] for x in values) if isinstance(values[0], tuple) else len(values)
+
+
+def per_component(
+    argument: str, form: Hashable, p: Scalars, places: Places, size: int, default: Scalar
+) -> list[Scalar]:
+    """Return one value per component.
+
+    Args:
+        argument: Name of the argument, for messages.
+        form: From `component_form`.
+        p: From `component_numbers`, floats or traced.
+        places: Places of components by name.
+        size: Number of components.
+        default: Value of those that are not named.
+
+    Raises:
+        ShapeError: If there are as many values as there are not components.
+        UnknownNameError: If a name stands for nothing.
+    """
+    if form is None:
+        return [p[0]] * size
+    if isinstance(form, tuple):
+        check_names(form, places, "contact, force or driven joint", argument)
+        return spread(list(zip(form, p, strict=True)), places, size, default)
+    if len(p) != size:
+        raise ShapeError(argument, f"({size},), one per component", f"({len(p)},)")
+    return list(p)
 
 
 def blended(x: Scalars, goal: Scalars, max_rate: Scalar, dt: Scalar) -> list[Any]:
@@ -175,6 +245,10 @@ class ForcePrograms(NamedTuple):
     offset: Array | None = None
     """Constant part of it, shape (times, m); zero by default."""
 
+    names: tuple[str, ...] = ()
+    """Names of what is kept continuous, such as `LoadSharing.names`: schemes may refer to them, or
+    to the part before the last dot."""
+
 
 class SmoothedForces(NamedTuple):
     """Forces of consecutive times."""
@@ -229,20 +303,21 @@ def smoothed_forces(
     steps, active = np.zeros(times), np.zeros(times)
     since = -1.0
     m = rows.shape[1]
+    own = _own_values(scheme, programs.names, m)
     solve = _kernel(n, programs.A1.shape[1], programs.A2.shape[1] + 2 * m)
     for k in range(times):
         since = 0.0 if k in changes else since + dt if since >= 0.0 else since
-        weight, bound = 0.0, UNBOUNDED
+        weight, bound = np.zeros(m), np.full(m, UNBOUNDED)
         if isinstance(scheme, SmoothingPenalty) and k:
-            weight = float(ramp(scheme.weight, since, scheme.duration))
+            weight = float(ramp(1.0, since, scheme.duration)) * own
         if isinstance(scheme, StepBound) and k and k >= start:
-            bound = scheme.max_step
+            bound = own
         last = kept[k - 1] if k else np.zeros(m)
         W, c, A1, b1, A2, b2 = (part[k] for part in programs[:6])
         S, s = rows[k], offset[k] - last
         found, y, status = solve(
-            W + weight * S.T @ S,
-            c + weight * S.T @ s,
+            W + S.T @ (weight[:, None] * S),
+            c + S.T @ (weight * s),
             A1,
             b1,
             np.vstack([A2, S, -S]),
@@ -345,6 +420,21 @@ def least_step(
     if found.status != OPTIMAL:
         return None
     return float(np.abs(rows @ np.asarray(found.x)[:n] + offset).max(initial=0.0))
+
+
+def _own_values(scheme: Scheme | None, names: Sequence[str], size: int) -> Array:
+    """Return the weight or bound of each component; zeros for schemes without."""
+    if not isinstance(scheme, (StepBound, SmoothingPenalty)):
+        return np.zeros(size)
+    penalty = isinstance(scheme, SmoothingPenalty)
+    argument, default = ("weight", 0.0) if penalty else ("max_step", UNBOUNDED)
+    value = getattr(scheme, argument)
+    places: dict[str, tuple[int, ...]] = {}
+    for k, name in enumerate(names):
+        for word in dict.fromkeys((name, name.rpartition(".")[0] or name)):
+            places[word] = (*places.get(word, ()), k)
+    form = component_form(value)
+    return np.array(per_component(argument, form, component_numbers(value), places, size, default))
 
 
 def _kept(programs: ForcePrograms) -> tuple[Array, Array]:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.contact.rows import ContactRow, along, in_world
-from tiburon.load_sharing.limits.contact import FrictionCone, FrictionPyramid
+from tiburon.load_sharing.limits.contact import LARGEST, FrictionCone, FrictionPyramid
 from tiburon.load_sharing.limits.limit import Limit, RunTime
 from tiburon.load_sharing.limits.step import StepLimit
 from tiburon.load_sharing.limits.torque import TorqueLimit
-from tiburon.load_sharing.objectives.objective import Objective, Square
+from tiburon.load_sharing.objectives.objective import Objective, Square, squares_of
 from tiburon.load_sharing.objectives.torque_norm import TorqueNorm
 from tiburon.load_sharing.problem import (
     Layout,
@@ -169,8 +169,9 @@ def program_of(
     """Return a problem with its limits and objective as a quadratic program."""
     before = now.before
     layout = problem.layout
+    problem = problem._replace(auxiliary=objective.auxiliary)
     n = problem.size
-    W, c = _quadratic(objective.squares(problem, p, before), n)
+    W, c = _quadratic(squares_of(objective, problem, p, before), n)
     largest: Scalar = 0.0
     for i in range(n):
         largest = np.maximum(largest, W[i][i])
@@ -262,7 +263,7 @@ def shared(
     shortfall = [
         b - along(row, list(found.x)) for row, b in zip(program.A1, program.b1, strict=True)
     ]
-    x = list(found.x)
+    x = list(found.x)[: layout.size]
     tau: list[Scalar] = [0.0] * len(problem.needed)
     for index in layout.driven:
         row, offset = problem.torque(index)
@@ -277,6 +278,11 @@ def shared(
             continue
         t1, t2, normal = x[group.normal - 2 : group.normal + 1]
         margins.append(problem.friction[k] * normal - np.sqrt(t1 * t1 + t2 * t2))
+    # rows that define an unknown of the objective are no limits
+    active = found.active
+    for k, name in enumerate(row_names(problem.model, layout, limits)):
+        if name.startswith(f"{LARGEST}: "):
+            active = active - np.where(found.inequality_multipliers[k] > 0.0, 1.0, 0.0)
     spare = []
     for index, (low, high) in zip(limits.torques, bounds, strict=True):
         spare.append(np.minimum(tau[index] - low, high - tau[index]))
@@ -290,9 +296,9 @@ def shared(
         "multipliers": as_traced([*found.inequality_multipliers, *found.cone_multipliers] or [0.0]),
         "equation_multipliers": as_traced(list(found.equation_multipliers) or [0.0]),
         "shortfall": as_traced(shortfall or [0.0]),
-        "status": np.where((found.status < 0.5) & (found.active > 0.5), AT_LIMITS, found.status),
+        "status": np.where((found.status < 0.5) & (active > 0.5), AT_LIMITS, found.status),
         "iterations": found.iterations,
-        "slacks": as_traced(_slacks(program, x) or [0.0]),
+        "slacks": as_traced(_slacks(program, list(found.x)) or [0.0]),
     }
 
 
@@ -311,7 +317,7 @@ def _slacks(program: QuadraticProgram, x: Scalars) -> list[Scalar]:
 
 def _solved(problem: Problem, program: QuadraticProgram, prefer: Scalars) -> QPSolution:
     """Solve a program."""
-    n = problem.layout.size
+    n = len(program.c)
     pyramids = program.pyramids
     A2, b2, hints = list(program.A2), list(program.b2), list(prefer)
     cones, mu = program.cones, program.mu

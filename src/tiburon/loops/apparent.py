@@ -17,13 +17,17 @@ from tiburon.algorithms.articulated_response import Rates
 from tiburon.algorithms.kinematics import body_places, frame_places, jacobian_columns
 from tiburon.algorithms.setting import Setting
 from tiburon.loops.constraints import Row, constraints, jacobian_pattern
-from tiburon.loops.metric import MIN_CUT, articulated_metric, rank_cut
+from tiburon.loops.metric import MIN_CUT, articulated_metric, projection_error, rank_cut
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.spatial.vec3 import matrix_vector
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.orthogonal import OrthogonalFactor, factor_orthogonal
+from tiburon.trace.primitives.orthogonal import (
+    SMALLEST_SQUARE,
+    OrthogonalFactor,
+    factor_orthogonal,
+)
 
 
 class LoopResponse:
@@ -32,6 +36,7 @@ class LoopResponse:
     Attributes:
         d: Ones, one per velocity variable, at the world: columns of G have unit inertia.
         cut: Relative singular value below which columns of G are dependent.
+        floor: Length below which they are zero: the rounding error of those computed so far.
     """
 
     def __init__(self, model: Model, plan: Plan, q: Scalars) -> None:
@@ -42,6 +47,7 @@ class LoopResponse:
         self.d = {WORLD_BODY: (1.0,) * plan.nv}
         self._loops: OrthogonalFactor | None = None
         self.cut: Scalar = MIN_CUT
+        self.floor: Scalar = 0.0
         used = jacobian_pattern(model) if model.loops else ()
         if any(used):
             terms = constraints(model, plan, q)
@@ -52,6 +58,7 @@ class LoopResponse:
             ]
             self.cut = rank_cut(model, terms.value)
             self._loops = factor_orthogonal(as_traced(rows), cut=self.cut)
+            self._error = projection_error(self._loops, self.cut)
 
     def _column(self, row: Row) -> list[Scalar]:
         found = self._metric.solve_transpose(row)
@@ -62,6 +69,8 @@ class LoopResponse:
         share = self._column(row)
         if self._loops is None:
             return share
+        length = np.sqrt(sum((x * x for x in share), start=0.0))
+        self.floor = np.maximum(self.floor, self._error * length)
         kept = self._loops.project_rows(as_traced(share))
         return [x - y for x, y in zip(share, kept, strict=True)]
 
@@ -95,7 +104,10 @@ def handle_response(setting: Setting, q: Scalars) -> dict[str, Any]:
         for j in range(i + 1):
             products = (x * y for x, y in zip(free[i], free[j], strict=True))
             Phi[i][j] = Phi[j][i] = sum(products, start=0.0)
+    # the columns are as long as their largest singular value at least
+    longest = np.sqrt(np.maximum(sum(Phi[i][i] for i in range(size)), SMALLEST_SQUARE))
+    cut = np.maximum(response.cut, response.floor / longest)
     return {
         "inverse": as_traced([x for row in Phi for x in row]).reshape(size, size),
-        "cut": as_traced(response.cut),
+        "cut": as_traced(cut),
     }

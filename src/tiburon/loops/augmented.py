@@ -112,15 +112,15 @@ class LoopPattern:
         """Return the entries at closed configurations, one row each; None if there are none.
 
         Configurations in which more constraints are redundant than elsewhere are left out: their
-        pivots vanish in every order.
+        pivots vanish in every order. Inertias are nominal: robots that differ in theirs share code.
         """
-        nv, count = model.nv, len(self.live)
+        nv, count, plan = model.nv, len(self.live), model.plan.with_nominal_inertias()
         row = np.array([n for n, _ in self.bound], int)
         column = np.array([j for _, j in self.bound], int)
         found = []
         for q, jacobian in closed_configurations(model):
             with taping(None):
-                H = mass_elements(model.plan, JointVector(list(q)))
+                H = mass_elements(plan, JointVector(list(q)))
             mass = np.array([float(H[i * nv + j]) for i, j in self.mass])
             lengths = np.diag([1.0 / np.sqrt(float(H[j * nv + j])) for j in range(nv)])
             sizes = np.linalg.svd(jacobian @ lengths, compute_uv=False)
@@ -136,34 +136,41 @@ def loop_pattern(model: Model) -> LoopPattern:
     return LoopPattern(model)
 
 
+Closed = tuple[tuple[float, ...], Array]
+"""A configuration with closed loops, and the rows of J of the live constraints there."""
+
+
 @per_model
-def closed_configurations(model: Model) -> tuple[tuple[tuple[float, ...], Array], ...]:
+def closed_configurations(model: Model) -> tuple[Closed, ...]:
     """Return the home pose and configurations around it, closed by Newton's method.
 
     Each comes with the rows of J of constraints that are not structurally zero.
     """
-    live = tuple(k for k, used in enumerate(jacobian_pattern(model)) if used)
     rng = np.random.default_rng(11)
-    found = []
     home = np.array(model.poses.get("home", model.neutral()), float)
     # the farther ones close less often: then the starting point was out of reach
-    for spread in SPREADS:
-        q = list(model.integrate(home, spread * rng.standard_normal(model.nv)))
-        for _ in range(MAX_CLOSING_STEPS):
-            jacobian, value = _jacobian(model, q, live)
-            if np.max(np.abs(value), initial=0.0) < CLOSED_RESIDUAL:
-                found.append((tuple(float(x) for x in q), jacobian))
-                break
-            step = np.linalg.lstsq(jacobian, -value, rcond=MIN_SAMPLE_RATIO)[0]
-            largest = np.max(np.abs(step))
-            if not np.isfinite(largest):
-                break
-            q = list(model.integrate(np.array(q, float), step / max(1.0, largest)))
-    return tuple(found)
+    starts = [model.integrate(home, spread * rng.standard_normal(model.nv)) for spread in SPREADS]
+    found = [closed_from(model, start) for start in starts]
+    return tuple(one for one in found if one is not None)
 
 
-def _jacobian(model: Model, q: Sequence[float], live: Sequence[int]) -> tuple[Array, Array]:
+def closed_from(model: Model, q: Array, steps: int = MAX_CLOSING_STEPS) -> Closed | None:
+    """Return the configuration in which Newton steps from another one close the loops, if any."""
+    for _ in range(steps):
+        jacobian, value = live_jacobian(model, q)
+        if np.max(np.abs(value), initial=0.0) < CLOSED_RESIDUAL:
+            return tuple(float(x) for x in q), jacobian
+        step = np.linalg.lstsq(jacobian, -value, rcond=MIN_SAMPLE_RATIO)[0]
+        largest = np.max(np.abs(step))
+        if not np.isfinite(largest):
+            return None
+        q = model.integrate(np.array(q, float), step / max(1.0, largest))
+    return None
+
+
+def live_jacobian(model: Model, q: Sequence[float] | Array) -> tuple[Array, Array]:
     """Return Jacobian and value of the live constraints at a configuration."""
+    live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
     with taping(None):
         terms = constraints(model, model.plan, JointVector([float(x) for x in q]))
     jacobian = np.zeros((len(live), model.nv))

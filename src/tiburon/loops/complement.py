@@ -33,12 +33,14 @@ import numpy as np
 from tiburon.algorithms.joint_space import expanded_parents, joint_space_terms
 from tiburon.algorithms.setting import Setting
 from tiburon.loops.constraints import Constraints, Row, jacobian_pattern
-from tiburon.loops.metric import rank_cut, scattered
+from tiburon.loops.metric import MIN_CUT, max_abs, scattered
 from tiburon.loops.parts import ordered_sum
 from tiburon.model import Model
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.frozen import frozen
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
+from tiburon.trace.primitives.singular import singular_values
 from tiburon.trace.primitives.spd import factor_spd
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.value import require
@@ -49,6 +51,9 @@ MIN_CONDITION = 1e-6
 RELATIVE_SHIFT = 2.0**-46
 """Added to the diagonal of A P A^T, relative to that of A A^T: rounding error makes no pivot
 negative."""
+
+MIN_TANGENT = 1e-16
+"""Squared tangent between rows of W and permitted motions that is rounding error."""
 
 LOST_COORDINATES = (
     "independent velocities that determine all others: the mechanism is in a singular "
@@ -70,14 +75,13 @@ class Complement:
             W does not select, estimated; zero where W selects no basis.
     """
 
-    def __init__(self, model: Model, terms: Constraints, W: Rows, cut: float) -> None:
+    def __init__(self, model: Model, terms: Constraints, W: Rows) -> None:
         """Factor the constraints.
 
         Args:
             model: The robot.
             terms: Its constraints in this state.
             W: Orthonormal rows, one per degree of freedom, each with nv scalars.
-            cut: Smallest relative singular value of independent constraints.
         """
         self.live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
         self.A: list[Row] = [terms.jacobian[k] for k in self.live]
@@ -89,8 +93,28 @@ class Complement:
         if len(self.live) == rank:
             self._pseudo: _Gram | _Orthogonal = _Gram(self)
         else:
-            self._pseudo = _Orthogonal(self, rank_cut(model, terms.value, cut), rank)
+            self._pseudo = _Orthogonal(self, rank)
         self.condition = self._pseudo.condition
+
+    def coordinate_condition(self) -> Scalar:
+        """Return 1 / kappa of [N; W], with N an orthonormal basis of the constraints, or 0.
+
+        T^T T is 1 + (R A W^T)^T (R A W^T). The largest singular value of T is 1 / sin(theta), with
+        theta the smallest angle between constraints and rows of W; kappa is
+        (1 + cos(theta)) / sin(theta), however long the rows of A are and however close to each
+        other. Zero where they are no basis.
+        """
+        if not self.W:
+            return np.where(self.is_basis, 1.0, 0.0)
+        gram = self._pseudo.gram()
+        for i in range(len(gram)):
+            gram[i][i] = gram[i][i] + 1.0
+        largest = max_abs(list(singular_values([[frozen(x) for x in row] for row in gram])))
+        # the norm of Frobenius stands for the derivative, which events need in sign and order
+        norm = np.sqrt(sum((x * x for row in gram for x in row), start=0.0))
+        square = np.maximum(largest * norm / frozen(norm), 1.0)
+        kappa = np.sqrt(square) + np.sqrt(np.maximum(square - 1.0, MIN_TANGENT))
+        return np.where(self.is_basis, 1.0 / kappa, 0.0)
 
     @property
     def is_basis(self) -> Any:
@@ -191,6 +215,12 @@ class _Gram:
         left = [x - y for x, y in zip(needed, self._spread(found), strict=True)]
         return [x + y for x, y in zip(found, step(left), strict=True)]
 
+    def gram(self) -> list[list[Scalar]]:
+        """Return (R A W^T)^T (R A W^T) = (A W^T)^T (A P A^T)^-1 A W^T, without refinement."""
+        seen = self._of._seen
+        solved = self._factor.solve(as_traced(seen)).tolist()
+        return _products(seen, solved)
+
     def _spread(self, y: Scalars) -> list[Scalar]:
         """Return A^T y."""
         found: list[Scalar] = [0.0] * self._of._size
@@ -201,9 +231,14 @@ class _Gram:
 
 
 class _Orthogonal:
-    """(A P)^+ of constraints of which some are redundant, by an orthogonal factorization."""
+    """(A P)^+ of constraints of which some are redundant, by an orthogonal factorization.
 
-    def __init__(self, of: Complement, cut: Scalar, rank: int) -> None:
+    A P has as many independent columns as W leaves velocities, also off the manifold, where
+    redundant rows become independent by about the residual: the cut need not grow with it, and rows
+    that W makes short are kept.
+    """
+
+    def __init__(self, of: Complement, rank: int) -> None:
         self._of = of
         matrix = []
         for row, seen in zip(of.A, of._seen, strict=True):
@@ -211,17 +246,31 @@ class _Orthogonal:
             for part, w in zip(seen, of.W, strict=True):
                 own = [x - part * y for x, y in zip(own, w, strict=True)]
             matrix.append(own)
-        self._factor = factor_orthogonal(as_traced(matrix), cut=cut)
+        self._factor = factor_orthogonal(as_traced(matrix), cut=MIN_CUT)
         self.rank = self._factor.rank
         self.condition = np.where(self.rank > rank - 0.5, self._factor.ratio, 0.0)
 
     def solve(self, b: Scalars) -> list[Scalar]:
         """Return the vector x of P with the least |A x - b|."""
-        return list(self._factor.solve(as_traced(list(b))))
+        # of short rows rounding is along W, too
+        return self._of.across(list(self._factor.solve(as_traced(list(b)))))
+
+    def gram(self) -> list[list[Scalar]]:
+        """Return (R A W^T)^T (R A W^T)."""
+        columns = self._factor.solve(as_traced(self._of._seen)).tolist()
+        return _products(columns, columns)
 
     def solve_transpose(self, needed: Scalars) -> list[Scalar]:
         """Return the shortest vector y with P A^T y = P needed."""
         return list(self._factor.solve_transpose(as_traced(self._of.across(needed))))
+
+
+def _products(X: Rows, Y: Rows) -> list[list[Scalar]]:
+    """Return X^T Y of matrices by rows, if it is symmetric: its lower part on both sides."""
+    columns, others = (list(zip(*matrix, strict=True)) for matrix in (X, Y))
+    size = len(columns)
+    lower = [[_dot(columns[i], others[j]) for j in range(i + 1)] for i in range(size)]
+    return [[lower[max(i, j)][min(i, j)] for j in range(size)] for i in range(size)]
 
 
 def _product(row: Row, x: Scalars) -> Scalar:

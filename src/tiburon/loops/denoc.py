@@ -18,20 +18,29 @@ Inverse dynamics projects the joint forces of all legs and the wrench of the pla
 (3.40). Forward dynamics forms the inertia seen by the motors, a sum over legs (3.41)-(3.45), and
 eliminates from the last motor to the first (3.46)-(3.48).
 
-Differences from the source. Twists are taken in world axes at one fixed point, so that the
-propagation matrices B are unity and rates of p and B need no terms of their own; accelerations
+Differences from the source. Twists are taken at one point fixed to the base, in its axes, so that
+the propagation matrices B are unity and rates of p and B need no terms of their own; accelerations
 are xi plus biases of the loops. Legs are spatial or planar, with joints of any kind, cut anywhere:
 where a leg is cut at a joint without variables, its Phi starts as the projector on the directions
 which that joint resists, W^+ W, instead of unity. Motors may be anywhere in a leg, several or none.
 
+Moving bases. The joints that carry the base are independent. They move legs and platform as one
+body: xi is the twist relative to the base, and the equations of motion have that of the base, too.
+
+Choice of the independent joints. Independent velocities are z = U^T x in each leg, with columns U
+of unit vectors. They are constant for the motors. Where motors do not hold the platform, U is an
+argument (`Selected`), one for each state, and all joints of a leg are passive in turn, with a mark
+m of 0 or 1: Phi <- Phi - m p~ p~^T / (p~ . p~).
+
 What a leg computes alone, sends and receives is a round of `parts`.
 
 Symbols (Khan 2002, chapter 3):
-    p, S        screws of a joint, of all driven joints of a leg; d components
+    p, S        screws of a joint, of all joints of a leg; d components
     Phi, P      projector of a leg; rates of its passive joints by twist
-    xi, x       relative twist of the platform or its rate; rates of joints
-    N           rates of all joints by those of the motors (J in the source)
+    xi, x       twist of the platform relative to the base or its rate; rates of joints
+    N           rates of all joints by independent ones (J in the source)
     W, b        constraint wrenches of the joint that cuts a leg, its bias
+    U, m        independent joints of a leg by column, marks of dependent ones
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -39,7 +48,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.algorithms.kinematics import Place, body_places
+from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places, world_from_robot
 from tiburon.algorithms.rnea import rnea, transmitted
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector, taping
@@ -52,8 +61,8 @@ from tiburon.loops.constraints import (
     loop_joint_load,
     loop_rows,
 )
-from tiburon.loops.legs import Leg, PlatformOnLegs, platform_on_legs
-from tiburon.loops.metric import ConstrainedMotion, rank_cut, scattered
+from tiburon.loops.legs import Leg, PlatformOnLegs, platform_on_legs, selectable_legs
+from tiburon.loops.metric import ConstrainedMotion, max_abs, rank_cut, scattered
 from tiburon.loops.parts import (
     Exchanged,
     Outcome,
@@ -65,16 +74,26 @@ from tiburon.loops.parts import (
 )
 from tiburon.loops.star import part_of
 from tiburon.model import LoopClosure, Model, Plan
+from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Transform, Vec3
-from tiburon.spatial.vec3 import add_cross, matrix_vector, subtract
+from tiburon.spatial.vec3 import matrix_product, subtract, transpose, transpose_vector
 from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.free_columns import free_columns
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.spd import factor_spd
+from tiburon.trace.regions import where_needed
 from tiburon.trace.value import require
 
 MIN_SQUARE = 1e-16
 """Squared length of a passive screw, projected, relative to its own, below which other joints of
 the leg make the same motion: it is not determined."""
+
+DOUBTFUL_RATIO = 1e-6
+"""Relative pivot of K, and squared length of a passive screw, below which other joints are selected
+in place of the motors: half of the digits may be lost."""
+
+VIOLATION_FRACTION = 1e-6
+"""Largest relative violation of J vd + bias = 0 by a motion."""
 
 MIN_RATIO = 1e-12
 """Relative pivot of K below which motors do not hold the platform; it has the squares of the
@@ -118,6 +137,12 @@ class Part(NamedTuple):
     v: tuple[int, ...]
     """Velocity variables of the plan in the robot's."""
 
+    base: int
+    """Body of the base in this plan, or the world."""
+
+    moving: tuple[int, ...]
+    """Velocity variables of the base in this plan."""
+
 
 class LegPart(NamedTuple):
     """What is fixed about a leg while a kernel is traced."""
@@ -125,7 +150,7 @@ class LegPart(NamedTuple):
     leg: Leg
     part: Part
     variables: tuple[int, ...]
-    """Variables of the leg in its plan, in the order of `Leg.variables`."""
+    """Variables of the leg in its plan, in the order of `Leg.variables`, then those of the base."""
 
     near: int
     far: int
@@ -138,10 +163,52 @@ class LegPart(NamedTuple):
     """Constraints of the loop that joints can violate."""
 
     armature: tuple[Scalar, ...]
-    """Inertia of the rotor of each variable."""
+    """Inertia of the rotor of each variable; that of the base belongs to the part of the base."""
+
+    base: tuple[int, ...]
+    """Places of the variables of the base in `variables`."""
+
+    slots: tuple[int, ...] | None
+    """Number of the independent velocity that each variable is, -1 for dependent ones; None where
+    they are selected in each state."""
 
     decay: float = 0.0
     """Rate at which an opening velocity of the loop decays [1/s]."""
+
+    @property
+    def robot_variables(self) -> tuple[int, ...]:
+        """Its variables in the robot."""
+        return tuple(self.part.v[i] for i in self.variables)
+
+    def columns(self, rows: Matrix, count: int) -> list[list[Scalar]]:
+        """Return U: for each variable, its part in each of some independent velocities.
+
+        Args:
+            rows: Rows of the selection for these variables; empty where it is fixed.
+            count: Number of independent velocities.
+        """
+        if self.slots is None:
+            return [list(column) for column in zip(*rows, strict=True)]
+        return [[1.0 if slot == a else 0.0 for a in range(count)] for slot in self.slots]
+
+    def marks(self, rows: Matrix) -> list[Scalar]:
+        """Return 1 for each dependent variable and 0 for each independent one; see `columns`."""
+        if self.slots is None:
+            return [1.0 - sum(column, start=0.0) for column in zip(*rows, strict=True)]
+        return [1.0 if slot < 0 else 0.0 for slot in self.slots]
+
+    def numbers(self, count: int) -> tuple[int, ...]:
+        """Return the numbers of the independent velocities in which the leg takes part."""
+        if self.slots is None:
+            return tuple(range(count))
+        return tuple(slot for slot in self.slots if slot >= 0)
+
+    def sent(self, count: int) -> tuple[int, ...]:
+        """Return those of them that move the platform relative to the base."""
+        if self.slots is None:
+            return tuple(range(count)) if self.leg.joints else ()
+        moved = self.slots if self.leg.is_carrier else self.slots[: len(self.leg.driven)]
+        return tuple(slot for slot in moved if slot >= 0) if self.leg.joints else ()
 
 
 class LegState(NamedTuple):
@@ -151,10 +218,13 @@ class LegState(NamedTuple):
     v: list[Scalar]
     given: list[Scalar]
     """Forward the joint forces of its variables; inverse the accelerations of its plan; in
-    kinematics the rates of its motors."""
+    kinematics the rates of its variables, of which independent ones count."""
 
     opening: list[Scalar]
     """In kinematics one value per constraint of its loop, see `denoc_rates`."""
+
+    rows: list[list[Scalar]]
+    """Rows of the selection for its variables; empty where it is fixed."""
 
 
 class LegTerms(NamedTuple):
@@ -178,6 +248,9 @@ class LegTerms(NamedTuple):
     force: Vector
     """Joint forces: forward those applied minus the bias force, inverse those needed [N or N m]."""
 
+    base: Matrix = ()
+    """Twists of the base by its variables, d components."""
+
     hanging: "PlatformTerms | None" = None
     """Bodies of the leg that the platform carries, moving with it; None if there are none."""
 
@@ -191,6 +264,10 @@ class PlatformTerms(NamedTuple):
     force: Vector
     """Wrench: forward that applied, inverse that needed; d components [N m, N]."""
 
+    base: Matrix = ()
+    """At the center, twists of a moving base, d components: forward by independent velocity,
+    inverse by its own variables."""
+
 
 def _dot(x: Vector, y: Vector) -> Scalar:
     return sum((a * b for a, b in zip(x, y, strict=True)), start=0.0)
@@ -198,6 +275,23 @@ def _dot(x: Vector, y: Vector) -> Scalar:
 
 def _plus(x: Vector, factor: Scalar, y: Vector) -> list[Scalar]:
     return [a + factor * b for a, b in zip(x, y, strict=True)]
+
+
+def _is_zero(x: Scalar) -> bool:
+    return isinstance(x, float) and x == 0.0
+
+
+def _is_one(x: Scalar) -> bool:
+    return isinstance(x, float) and x == 1.0
+
+
+def _combined(factors: Iterable[Scalar], rows: Matrix, size: int) -> list[Scalar]:
+    """Return the sum of rows times factors, of which constant zeros are left out."""
+    found: list[Scalar] = [0.0] * size
+    for factor, row in zip(factors, rows, strict=True):
+        if not _is_zero(factor):
+            found = _plus(found, factor, row)
+    return found
 
 
 # -- parts -----------------------------------------------------------------------------------------
@@ -208,7 +302,7 @@ def _part(
 ) -> tuple[Part, dict[int, int], dict[int, int]]:
     """Return some bodies and the ends they need as a part, with the places of all its variables."""
     plan, inside = around.plan, frozenset(own)
-    met = {*inside, *(k for k in ends if k >= 0), structure.platform}
+    met = {*inside, *(k for k in (*ends, structure.base) if k >= 0), structure.platform}
     bodies = sorted(frozenset().union(*(ancestors(plan, k) for k in met)))
     q, v = (
         tuple(sorted({i for k in bodies for i in _range(getattr(plan.bodies[k], of))}))
@@ -218,6 +312,7 @@ def _part(
     if around.external is not None:
         external = [around.external[k] if k in inside else Force.zero() for k in bodies]
     place = {k: n for n, k in enumerate(bodies)}
+    at = {i: n for n, i in enumerate(v)}
     found = Part(
         part_of(plan, bodies, inside, q, v),
         place[structure.platform],
@@ -227,8 +322,10 @@ def _part(
         external,
         q,
         v,
+        place.get(structure.base, structure.base),
+        tuple(at[i] for i in structure.moving),
     )
-    return found, place, {i: n for n, i in enumerate(v)}
+    return found, place, at
 
 
 def _range(part: slice) -> range:
@@ -236,30 +333,42 @@ def _range(part: slice) -> range:
 
 
 def leg_parts(
-    around: Setting, structure: PlatformOnLegs, decay: float = 0.0
+    around: Setting, structure: PlatformOnLegs, decay: float = 0.0, *, is_selected: bool = False
 ) -> tuple[LegPart, ...]:
-    """Return the legs of a platform; opening velocities of loops decay at `decay` [1/s]."""
+    """Return the legs of a platform in given surroundings.
+
+    Args:
+        around: Surroundings.
+        structure: Platform and legs.
+        decay: Rate at which opening velocities of loops decay [1/s].
+        is_selected: Whether independent joints are selected in each state.
+    """
     rotors: dict[int, Scalar] = {}
     for body in around.plan.bodies:
         for i, rotor in zip(_range(body.v), body.armature or (), strict=False):
             rotors[i] = rotor
     loops = {loop.name: loop for loop in around.model.loops if isinstance(loop, LoopClosure)}
     used = jacobian_pattern(around.model)
+    slot_of = {i: a for a, i in enumerate(structure.independent)}
     found = []
     for leg in structure.legs:
         part, place, at = _part(around, structure, leg.bodies, (leg.near, leg.far))
         loop = None if leg.loop is None else loops[leg.loop]
         rows = () if leg.loop is None else loop_rows(around.model, leg.loop)
+        own = leg.variables
+        every = (*own, *(i for i in structure.moving if i not in own))
         found.append(
             LegPart(
                 leg,
                 part,
-                tuple(at[i] for i in leg.variables),
+                tuple(at[i] for i in every),
                 place.get(leg.near, leg.near),
                 place.get(leg.far, leg.far),
                 loop,
                 tuple(n for n, row in enumerate(rows) if used[row]),
-                tuple(rotors.get(i, 0.0) for i in leg.variables),
+                tuple(rotors.get(i, 0.0) if i in own else 0.0 for i in every),
+                tuple(every.index(i) for i in structure.moving),
+                None if is_selected else tuple(slot_of.get(i, -1) for i in every),
                 decay,
             )
         )
@@ -275,14 +384,18 @@ def center_part(around: Setting, structure: PlatformOnLegs) -> Part:
 
 
 class World:
-    """Screws, inertias and wrenches of all bodies of a part in world axes at one point."""
+    """Screws, inertias and wrenches of all bodies of a part in axes of the base at one point."""
 
     def __init__(self, part: Part, q: Vector) -> None:
         """Compute poses and screws."""
         plan = part.plan
         self.part, self.plan, self.q = part, plan, JointVector(q)
-        self.places = body_places(plan, self.q)
-        self.frames = [_frame(place, part.point) for place in self.places]
+        # positions relative to a base that moves keep their digits far from the origin
+        start = (
+            WORLD_PLACE if part.base == WORLD_BODY else world_from_robot(plan, self.q, part.base)
+        )
+        self.places = body_places(plan, self.q, world=start)
+        self.frames = [self.frame(place) for place in self.places]
         self.body_of: dict[int, int] = {}
         self.screws: dict[int, list[Scalar]] = {}
         for body in plan.bodies:
@@ -292,6 +405,19 @@ class World:
                 self.screws[i] = [*moved.angular, *moved.linear]
                 self.body_of[i] = body.index
         self.above = [ancestors(plan, body.index) for body in plan.bodies]
+
+    def frame(self, place: Place) -> Transform:
+        """Return the transform from axes of the base at its point to a frame."""
+        R, p = place
+        if self.part.base != WORLD_BODY:
+            base = self.places[self.part.base]
+            R = matrix_product(transpose(base.R), R)
+            p = transpose_vector(base.R, subtract(p, base.p))
+        return Transform.from_pose(R, subtract(p, self.part.point))
+
+    def base_screws(self) -> list[list[Scalar]]:
+        """Return the twists of the base by its variables."""
+        return [self.reduced(self.screws[i]) for i in self.part.moving]
 
     def carries_platform(self, body: int) -> bool:
         """Return whether a body is the platform, or carries it."""
@@ -344,11 +470,6 @@ class World:
             _plus(w, -1.0, top) if self.carries_platform(k) and k != self.part.platform else w
             for k, w in enumerate(found)
         ]
-
-
-def _frame(place: Place, point: Sequence[float]) -> Transform:
-    x, y, z = place.p
-    return Transform.from_pose(place.R, (x - point[0], y - point[1], z - point[2]))
 
 
 def _articulated(inertia: Any) -> ArticulatedInertia:
@@ -429,24 +550,28 @@ def _leg_terms(
     hanging = None
     if any(world.hangs_on_platform(body.index) for body in world.plan.bodies):
         hanging = _platform_terms(world, wrenches, inertias)
-    return LegTerms(_screws(part, world), _cut(part, world), bias, M, Mx, force, hanging)
+    S, W = _screws(part, world), _cut(part, world)
+    return LegTerms(S, W, bias, M, Mx, force, world.base_screws(), hanging)
 
 
 def _screws(part: LegPart, world: World) -> list[list[Scalar]]:
-    """Return the screws of a leg, from the base to the platform; zero for branches."""
+    """Return the screws of a leg relative to the base, from there to the platform.
+
+    They are zero for branches and for the base, which moves a leg as one body; the free joint of
+    the platform stands on the world and is left behind by the base.
+    """
     zero = [0.0] * len(part.part.basis)
     moving: set[int] = set()
     for end in (part.near, part.far, part.part.platform):
         if end >= 0:
             moving |= world.above[end]
     S: list[list[Scalar]] = []
-    for i in part.variables:
-        if not part.leg.joints or world.body_of[i] not in moving:
-            S.append(list(zero))
-            continue
+    for n, i in enumerate(part.variables):
+        body, own = world.body_of[i], world.reduced(world.screws[i])
         # joints on the side of the platform move the base away from it
-        sign = -1.0 if world.hangs_on_platform(world.body_of[i]) else 1.0
-        S.append([sign * x for x in world.reduced(world.screws[i])])
+        sign = -1.0 if n in part.base or world.hangs_on_platform(body) else 1.0
+        is_moving = part.leg.is_carrier if n in part.base else body in moving
+        S.append([sign * x for x in own] if part.leg.joints and is_moving else list(zero))
     return S
 
 
@@ -457,16 +582,14 @@ def _cut(part: LegPart, world: World) -> list[list[Scalar]]:
         return []
     pose = plan.end(loop.name, 1, loop.second_pose)
     _, end = end_of(plan, loop.second, pose, world.places, None)
-    arm = subtract(end.place.p, part.part.point)
+    frame = world.frame(end.place)
     sign = -1.0 if part.leg.turned else 1.0
     count = len(loop.joint.loop_constraints())
     W = []
     for n in part.live:
         unit = [1.0 if k == n else 0.0 for k in range(count)]
-        f = loop_joint_load(loop, plan, world.places, unit).wrench
-        linear = matrix_vector(end.place.R, f.force)
-        angular = add_cross(matrix_vector(end.place.R, f.moment), arm, linear)
-        W.append([sign * x for x in world.reduced([*angular, *linear])])
+        f = frame.force_to_parent(loop_joint_load(loop, plan, world.places, unit).wrench)
+        W.append([sign * x for x in world.reduced([*f.moment, *f.force])])
     return W
 
 
@@ -485,8 +608,19 @@ def _platform_terms(
     return PlatformTerms(rows, world.reduced(wrenches[top]))
 
 
-def _forward_center(part: Part, q: Vector, v: Vector, tau: Vector) -> PlatformTerms:
-    """Return the terms of the platform, with the forces of a free joint that carries it."""
+def _forward_center(
+    part: Part, motors: Matrix, q: Vector, v: Vector, tau: Vector, rows: Matrix
+) -> PlatformTerms:
+    """Return the terms of the platform, with the forces of a free joint that carries it.
+
+    Args:
+        part: The platform.
+        motors: Variables of the base by independent velocity, 0 or 1.
+        q: Configuration of its plan [m or rad].
+        v: Velocity of its plan [m/s or rad/s].
+        tau: Forces of the free joint [N or N m]; empty without.
+        rows: The same as `motors` where joints are selected; else empty.
+    """
     world = World(part, q)
     found = _platform_terms(world, world.wrenches(v, [0.0] * part.plan.nv), world.inertias())
     pushed = [-x for x in found.force]
@@ -495,19 +629,29 @@ def _forward_center(part: Part, q: Vector, v: Vector, tau: Vector) -> PlatformTe
             Force((tau[0], tau[1], tau[2]), (tau[3], tau[4], tau[5]))
         )
         pushed = _plus(pushed, 1.0, world.reduced([*w.moment, *w.force]))
-    return found._replace(force=pushed)
+    screws = world.base_screws()
+    base = [_combined(row, screws, len(part.basis)) for row in rows or motors] if screws else []
+    return found._replace(force=pushed, base=base)
 
 
 def _inverse_center(part: Part, q: Vector, v: Vector, vd: Vector) -> PlatformTerms:
     """Return the terms of the platform in a given motion."""
     world = World(part, q)
-    return _platform_terms(world, world.wrenches(v, vd), None)
+    found = _platform_terms(world, world.wrenches(v, vd), None)
+    return found._replace(base=world.base_screws())
 
 
-def _carrier_rates(part: Part, q: Vector, xi: Vector) -> list[Scalar]:
-    """Return rates of the platform's free joint from its twist, or their rates from its rate."""
+def _carrier_rates(part: Part, q: Vector, xi: Vector, moving: Vector) -> list[Scalar]:
+    """Return rates of the platform's free joint from its twist, or their rates from its rate.
+
+    Args:
+        part: The platform.
+        q: Configuration of its plan [m or rad].
+        xi: Twist relative to the base, d components.
+        moving: Rates of the variables of the base.
+    """
     world = World(part, q)
-    e = world.spread(xi)
+    e = world.spread(_plus(xi, 1.0, _combined(moving, world.base_screws(), len(xi))))
     moved = world.frames[part.platform].motion(Motion((e[0], e[1], e[2]), (e[3], e[4], e[5])))
     return [*moved.angular, *moved.linear]
 
@@ -535,8 +679,16 @@ class Projected(NamedTuple):
     """Smallest squared length of a projected screw, relative to its own."""
 
 
-def project(leg: Leg, own: LegTerms, size: int) -> Projected:
-    """Project out the passive joints of a leg, from the platform (`size` motions) to the base."""
+def project(leg: Leg, own: LegTerms, size: int, marks: Vector | None = None) -> Projected:
+    """Project out the passive joints of a leg, from the platform (`size` motions) to the base.
+
+    Args:
+        leg: The leg.
+        own: Its terms.
+        size: Motions of the platform.
+        marks: 1 or 0 for each passive joint: those with 0 are independent, and P is zero for them.
+            All are passive by default.
+    """
     b: list[Scalar] = [0.0] * size
     Phi: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
     if not leg.joints:
@@ -550,9 +702,13 @@ def project(leg: Leg, own: LegTerms, size: int) -> Projected:
         p = own.S[len(leg.driven) + n]
         turned = [_dot(row, p) for row in Phi]
         square = _dot(turned, turned)
-        held = np.minimum(held, square / (_dot(p, p) + MIN_SQUARE * MIN_SQUARE))
+        sine = square / (_dot(p, p) + MIN_SQUARE * MIN_SQUARE)
         safe = np.where(square > 0.0, square, 1.0)
         scaled = [x / safe for x in turned]
+        if marks is not None:
+            sine = np.where(marks[n] > 0.5, sine, 1.0)
+            scaled = [np.where(marks[n] > 0.5, x, 0.0) for x in scaled]
+        held = np.minimum(held, sine)
         Phi = [_plus(row, -x, scaled) for x, row in zip(turned, Phi, strict=True)]
         screws.append(p)
         lengths.append(scaled)
@@ -563,6 +719,12 @@ def project(leg: Leg, own: LegTerms, size: int) -> Projected:
             row = _plus(row, -_dot(lengths[n], later), found)
         P.insert(0, row)
     return Projected(Phi, P, b, held)
+
+
+def _marked(part: LegPart, rows: Matrix) -> list[Scalar] | None:
+    """Return marks of the passive joints of a leg; None where all are."""
+    first = len(part.leg.driven)
+    return part.marks(rows)[first : first + len(part.leg.passive)] if rows else None
 
 
 def _resisted(W: Matrix, bias: Vector) -> tuple[list[list[Scalar]], list[Scalar]]:
@@ -620,6 +782,9 @@ class Pull(NamedTuple):
     bodies need that hang on the platform."""
 
     held: Scalar
+
+    base: list[Scalar]
+    """What its bodies need along the variables of the base."""
 
 
 class Held(NamedTuple):
@@ -679,24 +844,33 @@ def inverse_method(
             weight = factor_orthogonal(as_traced([list(s) for s in own.S])).ratio
         found = project(leg, own, size)
         wrench: list[Scalar] = [0.0] * size
-        for row, force in zip(found.P, own.force[len(leg.driven) :], strict=True):
+        first = len(leg.driven)
+        for row, force in zip(found.P, own.force[first : first + len(found.P)], strict=True):
             wrench = _plus(wrench, force, row)
         Phi = [[weight * x for x in row] for row in found.Phi]
-        sent = wrench if own.hanging is None else _plus(wrench, 1.0, own.hanging.force)
-        return Pull(_upper(Phi), sent, found.held), (own, Phi, wrench)
+        sent, base = wrench, [own.force[n] for n in part.base]
+        if own.hanging is not None:
+            sent = _plus(wrench, 1.0, own.hanging.force)
+            base = _plus(base, 1.0, [_dot(s, own.hanging.force) for s in own.base])
+        return Pull(_upper(Phi), sent, found.held, base), (own, Phi, wrench)
 
     def solve(center: PlatformTerms, messages: Sequence[Pull]) -> tuple[list[Any], Held]:
         K = _full(ordered_sum([m.Phi for m in messages], [0.0] * (size * (size + 1) // 2)), size)
         solved, held = _held_by(K, [m.held for m in messages])
         total = ordered_sum([m.wrench for m in messages], list(center.force))
-        carried = solved(total)
-        return [carried] * len(messages), held
+        on_base = [_dot(s, center.force) for s in center.base]
+        answer = solved(total), ordered_sum([m.base for m in messages], on_base)
+        return [answer] * len(messages), held
 
-    def recover(part: LegPart, known: Any, carried: Vector) -> list[Scalar]:
-        own, Phi, wrench = known
+    def recover(part: LegPart, known: Any, answer: Any) -> list[Scalar]:
+        (own, Phi, wrench), (carried, on_base) = known, answer
         on_leg = _plus(_times(Phi, carried), -1.0, wrench)
         count = len(part.leg.driven)
-        return [f + _dot(s, on_leg) for f, s in zip(own.force[:count], own.S[:count], strict=True)]
+        forces = [f + _dot(s, on_leg) for f, s in zip(own.force[:count], own.S, strict=False)]
+        for n, force in zip(part.base, on_base, strict=True):
+            if n < count:
+                forces[n] = force
+        return forces
 
     return PartMethod("denoc_inverse", parts, (Round("pull", local, solve),), recover)
 
@@ -728,12 +902,18 @@ def kinematics_method(structure: PlatformOnLegs, parts: tuple[LegPart, ...]) -> 
     def local(part: LegPart, state: LegState, _: Any) -> tuple[Moved, Any]:
         world = World(part.part, state.q)
         S, W = _screws(part, world), _cut(part, world)
-        found = project(part.leg, LegTerms(S, W, state.opening, (), (), ()), size)
+        own = LegTerms(S, W, state.opening, (), (), ())
+        found = project(part.leg, own, size, _marked(part, state.rows))
+        given = [
+            0.0 if _is_one(mark) else rate * (1.0 - mark)
+            for rate, mark in zip(state.given, part.marks(state.rows), strict=True)
+        ]
         towards = [-x for x in found.b]
-        for rate, s in zip(state.given, S, strict=False):
-            towards = _plus(towards, rate, s)
+        for rate, s in zip(given, S, strict=True):
+            if not _is_zero(rate):
+                towards = _plus(towards, rate, s)
         message = Moved(_upper(found.Phi), _times(found.Phi, towards), found.held)
-        return message, (list(state.given), found.P, towards)
+        return message, (given, found.P, towards)
 
     def solve(_: Any, messages: Sequence[Moved]) -> tuple[list[Any], Any]:
         K = _full(ordered_sum([m.Phi for m in messages], [0.0] * (size * (size + 1) // 2)), size)
@@ -742,10 +922,10 @@ def kinematics_method(structure: PlatformOnLegs, parts: tuple[LegPart, ...]) -> 
         xi = solved(total)
         return [xi] * len(messages), (xi, held)
 
-    def recover(_: LegPart, known: Any, xi: Vector) -> list[Scalar]:
-        driven, P, towards = known
-        left = _plus(xi, -1.0, towards)
-        return [*driven, *_times(P, left)]
+    def recover(part: LegPart, known: Any, xi: Vector) -> list[Scalar]:
+        given, P, towards = known
+        left, first = _plus(xi, -1.0, towards), len(part.leg.driven)
+        return [*given[:first], *_plus(given[first : first + len(P)], 1.0, _times(P, left))]
 
     return PartMethod("denoc_motion", parts, (Round("twist", local, solve),), recover)
 
@@ -783,6 +963,25 @@ def _at_rest(model: Model, plan: Plan) -> Setting:
     return Setting(model, (), (), plan, (0.0, 0.0, 0.0))
 
 
+class Selected(NamedTuple):
+    """Independent joints that are selected in a state, in place of the motors."""
+
+    structure: PlatformOnLegs
+    """Platform and legs, all of whose joints may be independent: `selectable_legs`."""
+
+    rows: Matrix
+    """Unit rows with nv scalars, one for each independent velocity."""
+
+    def differ(self, motors: PlatformOnLegs) -> Any:
+        """Return whether they are others than the motors."""
+        chosen = sum((row[i] for row in self.rows for i in motors.independent), start=0.0)
+        return chosen < len(motors.independent) - 0.5
+
+    def of(self, part: LegPart) -> list[list[Scalar]]:
+        """Return the rows for the variables of a leg."""
+        return [_taken(row, part.robot_variables) for row in self.rows]
+
+
 def denoc_rates(
     model: Model,
     plan: Plan,
@@ -790,6 +989,7 @@ def denoc_rates(
     q: Vector,
     rates: Vector,
     openings: Sequence[Vector] | None = None,
+    selected: Selected | None = None,
 ) -> tuple[list[Scalar], Held]:
     """Return rates of all joints from those of the independent ones: A x + opening = 0.
 
@@ -805,26 +1005,56 @@ def denoc_rates(
         rates: Rates of all joints, of which the independent ones count, nv scalars.
         openings: For each leg one value per constraint of its loop, in the order of
             `leg_openings`; zero by default.
+        selected: Independent joints; the motors by default.
 
     Returns:
         Rates of all joints, nv scalars, and whether they are determined.
     """
-    with taping(None):
-        around = _at_rest(model, plan)
-        parts = leg_parts(around, structure)
+    around = _at_rest(model, plan)
+    of_loops = {}
+    if openings is not None:
+        of_loops = dict(zip((leg.loop for leg in structure.legs), openings, strict=True))
+
+    def computed(legs: PlatformOnLegs, chosen: Selected | None) -> tuple[list[Scalar], Held]:
+        parts = leg_parts(around, legs, is_selected=chosen is not None)
         states = [
             LegState(
                 _taken(q, part.part.q),
                 [],
-                _taken(rates, part.leg.driven),
-                [0.0] * len(part.live) if openings is None else list(openings[k]),
+                _taken(rates, part.robot_variables),
+                list(of_loops.get(part.leg.loop) or [0.0] * len(part.live)),
+                [] if chosen is None else chosen.of(part),
             )
-            for k, part in enumerate(parts)
+            for part in parts
         ]
-        method = kinematics_method(structure, parts)
-        found = run(method, (), states, inline=_is_inlined(plan))
+        found = run(kinematics_method(legs, parts), (), states, inline=_is_inlined(plan))
         xi, held = found.center
-        return _joined(around, structure, q, found, xi), held
+        return _joined(around, legs, q, found, xi), held
+
+    with taping(None):
+        found: tuple[list[Scalar], Held] = by_motors_or(structure, selected, computed)
+    return found
+
+
+def by_motors_or(
+    structure: PlatformOnLegs, selected: Selected | None, computed: Callable[..., Any]
+) -> Any:
+    """Return what follows from the motors, or from other joints where these are selected.
+
+    Args:
+        structure: Platform and legs, with motors as independent joints.
+        selected: Independent joints of this state; the motors by default.
+        computed: Called with platform and legs, and with the selection or None.
+    """
+    if selected is None:
+        return computed(structure, None)
+    if len(selected.rows) != len(structure.independent):
+        return computed(selected.structure, selected)
+    return where_needed(
+        selected.differ(structure),
+        lambda: computed(selected.structure, selected),
+        computed(structure, None),
+    )
 
 
 # -- forward dynamics ------------------------------------------------------------------------------
@@ -849,7 +1079,7 @@ class Share(NamedTuple):
     """Its share of the inertia that motors see, upper triangle."""
 
     force: list[Scalar]
-    """Force that is left to accelerate each of its motors (3.40), (3.41)."""
+    """Its share of the force that is left to accelerate each of its motors (3.40), (3.41)."""
 
 
 class _Center(NamedTuple):
@@ -862,16 +1092,22 @@ class _Center(NamedTuple):
 
     held: Held
     by_motor: list[list[Scalar]]
-    """Twist of the platform by rate of each motor: S b of the source."""
+    """Twist of the platform relative to the base by rate of each motor: S b of the source."""
 
     bias: list[Scalar]
     """Rate of its twist while no motor accelerates."""
+
+    left: list[Scalar]
+    """Wrench that is left on the platform alone while no motor accelerates."""
 
 
 class _Resting(NamedTuple):
     """State of a leg while no motor accelerates."""
 
     own: LegTerms
+    rows: list[list[Scalar]]
+    """See `LegState`."""
+
     N: list[list[Scalar]]
     """Rates of its variables by those of all motors."""
 
@@ -885,36 +1121,54 @@ class _Resting(NamedTuple):
     carried: list[Scalar]
     """Those of its passive joints as a wrench on the platform."""
 
+    hung: list[Scalar]
+    """Wrench that is left on the platform by bodies that hang on it."""
 
-def forward_method(structure: PlatformOnLegs, parts: tuple[LegPart, ...]) -> PartMethod:
+
+def forward_method(
+    structure: PlatformOnLegs, parts: tuple[LegPart, ...], selected: Selected | None = None
+) -> PartMethod:
     """Return forward dynamics of a platform on legs as four rounds (Khan 2002, section 3.4).
 
     A leg starts with its `LegState`, the center with `PlatformTerms`; the result of a leg are the
-    accelerations of its variables.
+    accelerations of its variables. "Motors" are the independent joints.
 
     Counted for three motors that move a platform in a plane.
+
+    Args:
+        structure: Platform and legs.
+        parts: The legs in given surroundings.
+        selected: Independent joints; the motors by default.
     """
-    size, count = len(structure.basis), len(structure.independent)
-    starts = np.cumsum([0, *(len(leg.driven) for leg in structure.legs)]).tolist()
-    place = {leg.name: start for leg, start in zip(structure.legs, starts, strict=False)}
+    size = len(structure.basis)
+    count = len(structure.independent) if selected is None else len(selected.rows)
+
+    def made(part: LegPart, own: LegTerms, U: Matrix) -> dict[int, list[Scalar]]:
+        """Return the twists that independent velocities make in a leg, by number."""
+        return {a: _combined([row[a] for row in U], own.S, size) for a in part.sent(count)}
 
     def reach(part: LegPart, state: LegState, _: Any) -> tuple[Reach, Any]:
         own = forward_terms(part, state)
-        found = project(part.leg, own, size)
-        driven = [_times(found.Phi, s) for s in own.S[: len(part.leg.driven)]]
-        return Reach(_upper(found.Phi), driven, found.held), (own, found)
+        found = project(part.leg, own, size, _marked(part, state.rows))
+        twists = made(part, own, part.columns(state.rows, count))
+        driven = [_times(found.Phi, x) for x in twists.values()]
+        return Reach(_upper(found.Phi), driven, found.held), (own, found, state.rows)
 
     def twists(center: PlatformTerms, messages: Sequence[Reach]) -> tuple[list[Any], _Center]:
         K = _full(ordered_sum([m.Phi for m in messages], [0.0] * (size * (size + 1) // 2)), size)
         solved, held = _held_by(K, [m.held for m in messages])
-        by_motor = [solved(x) for m in messages for x in m.driven]
+        moved: dict[int, list[Scalar]] = {}
+        for part, m in zip(parts, messages, strict=True):
+            for a, x in zip(part.sent(count), m.driven, strict=True):
+                moved[a] = _plus(moved[a], 1.0, x) if a in moved else x
+        by_motor = [solved(moved[a]) if a in moved else [0.0] * size for a in range(count)]
         inverse = [solved([1.0 if i == k else 0.0 for i in range(size)]) for k in range(size)]
-        known = _Center(center, _upper(K), _upper(inverse), held, by_motor, [])
+        known = _Center(center, _upper(K), _upper(inverse), held, by_motor, [], [])
         return [by_motor] * len(messages), known
 
     def rate(_: LegPart, known: Any, by_motor: Matrix) -> tuple[list[Scalar], Any]:
-        own, found = known
-        return _times(found.Phi, found.b), (own, found, by_motor)
+        _, found, _ = known
+        return _times(found.Phi, found.b), (*known, by_motor)
 
     def at_rest(center: _Center, messages: Sequence[Vector]) -> tuple[list[Any], _Center]:
         total = ordered_sum(messages, [0.0] * size)
@@ -926,71 +1180,88 @@ def forward_method(structure: PlatformOnLegs, parts: tuple[LegPart, ...]) -> Par
         return [bias] * len(messages), center._replace(bias=bias)
 
     def pull(part: LegPart, known: Any, bias: Vector) -> tuple[list[Scalar], _Resting]:
-        own, found, by_motor = known
-        start, drives = place[part.leg.name], len(part.leg.driven)
-        N: list[list[Scalar]] = [
-            [1.0 if a == start + n else 0.0 for a in range(count)] for n in range(drives)
+        own, found, rows, by_motor = known
+        drives, U = len(part.leg.driven), part.columns(rows, count)
+        directly = made(part, own, U)
+        y = [_plus(x, -1.0, directly[a]) if a in directly else x for a, x in enumerate(by_motor)]
+        last = drives + len(found.P)
+        N = [
+            *U[:drives],
+            *(
+                _plus(unit, 1.0, [_dot(row, x) for x in y])
+                for row, unit in zip(found.P, U[drives:last], strict=True)
+            ),
+            *U[last:],
         ]
-        y = [
-            _plus(x, -1.0, own.S[a - start]) if start <= a < start + drives else x
-            for a, x in enumerate(by_motor)
-        ]
-        N += [[_dot(row, x) for x in y] for row in found.P]
         towards = _plus(bias, 1.0, found.b)
         gamma = [0.0] * drives + [_dot(row, towards) for row in found.P]
+        gamma += [0.0] * (len(U) - last)
         needed = _plus(_times(own.M, gamma), 1.0, _times(own.Mx, bias))
         left = _plus(own.force, -1.0, needed)
-        carried = _transposed_times(found.P, left[drives:], size)
-        sent = _plus(carried, -1.0, _transposed_times(own.Mx, gamma, size))
+        carried = _transposed_times(found.P, left[drives:last], size)
+        hung = [-x for x in _transposed_times(own.Mx, gamma, size)]
         if own.hanging is not None:
             needed = _times(own.hanging.inertia, bias)
-            sent = _plus(sent, 1.0, _plus(own.hanging.force, -1.0, needed))
-        return sent, _Resting(own, N, by_motor, gamma, left, carried)
+            hung = _plus(hung, 1.0, _plus(own.hanging.force, -1.0, needed))
+        resting = _Resting(own, rows, N, by_motor, gamma, left, carried, hung)
+        return _plus(carried, 1.0, hung), resting
 
     def pulled(center: _Center, messages: Sequence[Vector]) -> tuple[list[Any], _Center]:
         platform = center.platform
         left = _plus(platform.force, -1.0, _times(platform.inertia, center.bias))
         total = ordered_sum(messages, left)
-        return [total] * len(messages), center
+        return [total] * len(messages), center._replace(left=left)
 
     def share(part: LegPart, known: _Resting, total: Vector) -> tuple[Share, Any]:
-        own, N, by_motor, gamma, left, carried = known
-        start, drives = place[part.leg.name], len(part.leg.driven)
+        own, rows, N, by_motor, gamma, left, carried, hung = known
+        U = part.columns(rows, count)
         columns = [[row[a] for row in N] for a in range(count)]
+        based = [_combined([U[n][a] for n in part.base], own.base, size) for a in range(count)]
+        moved = [_plus(x, 1.0, y) for x, y in zip(by_motor, based, strict=True)]
         # forces that accelerations of each motor need
         needed = [
             _plus(_times(own.M, column), 1.0, _times(own.Mx, x))
-            for column, x in zip(columns, by_motor, strict=True)
+            for column, x in zip(columns, moved, strict=True)
         ]
         on_platform = [_transposed_times(own.Mx, column, size) for column in columns]
         if own.hanging is not None:
             on_platform = [
                 _plus(have, 1.0, _times(own.hanging.inertia, x))
-                for have, x in zip(on_platform, by_motor, strict=True)
+                for have, x in zip(on_platform, moved, strict=True)
             ]
         inertia = [
-            _dot(columns[a], needed[b]) + _dot(by_motor[a], on_platform[b])
+            _dot(columns[a], needed[b]) + _dot(moved[a], on_platform[b])
             for a in range(count)
             for b in range(a, count)
         ]
-        force = [
-            left[n] + _dot(by_motor[start + n], total) - _dot(own.S[n], carried)
-            for n in range(drives)
-        ]
+        directly = made(part, own, U)
+        force = []
+        for a in part.numbers(count):
+            unit = [row[a] for row in U]
+            found = _dot(unit, left) + _dot(based[a], hung)
+            # the platform counts once: for the leg of the motor
+            owned = sum(unit[: len(part.leg.variables)], start=0.0)
+            found = found + owned * _dot(by_motor[a], total)
+            force.append(found - _dot(directly[a], carried) if a in directly else found)
         return Share(inertia, force), (N, gamma)
 
     def solve(center: _Center, messages: Sequence[Share]) -> tuple[list[Any], Any]:
-        moved = [_times(center.platform.inertia, x) for x in center.by_motor]
-        start = [_dot(center.by_motor[a], moved[b]) for a in range(count) for b in range(a, count)]
+        based = center.platform.base or [[0.0] * size for _ in range(count)]
+        twist = [_plus(x, 1.0, y) for x, y in zip(center.by_motor, based, strict=True)]
+        moved = [_times(center.platform.inertia, x) for x in twist]
+        start = [_dot(twist[a], moved[b]) for a in range(count) for b in range(a, count)]
         G = _full(ordered_sum([m.inertia for m in messages], start), count)
-        right = [x for m in messages for x in m.force]
+        right = [_dot(x, center.left) for x in based]
+        for part, m in zip(parts, messages, strict=True):
+            for a, force in zip(part.numbers(count), m.force, strict=True):
+                right[a] = right[a] + force
         if count <= MAX_INLINED:
             x = reverse_elimination(G, right)
         else:
             x = list(factor_spd(as_traced(G)).solve(as_traced(right)))
         xi = list(center.bias)
-        for moving, twist in zip(x, center.by_motor, strict=True):
-            xi = _plus(xi, moving, twist)
+        for moving, one in zip(x, center.by_motor, strict=True):
+            xi = _plus(xi, moving, one)
         return [x] * len(messages), (x, xi, center.held)
 
     def recover(_: LegPart, known: Any, x: Vector) -> list[Scalar]:
@@ -1037,9 +1308,14 @@ def not_held(model: Model, structure: PlatformOnLegs) -> str:
     names = [name for i, name in enumerate(model.v_names) if i in structure.independent]
     listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
     return (
-        f"a configuration in which {listed} hold the platform and all legs; this one is singular: "
-        "drive other joints, or use method='augmented'"
+        f"a configuration in which {listed}, or others in their place, hold the platform and all "
+        "legs; this one is singular: use method='augmented'"
     )
+
+
+def is_held(held: "Held") -> Any:
+    """Return whether independent joints determine all others."""
+    return (held.ratio > 0.0) & (held.held > MIN_SQUARE)
 
 
 def denoc_motion(
@@ -1049,6 +1325,7 @@ def denoc_motion(
     v: Vector,
     tau: Vector,
     structure: PlatformOnLegs | None = None,
+    selected: Selected | None = None,
     *,
     decay: float = 0.0,
     exchange: Exchanged | None = None,
@@ -1057,31 +1334,76 @@ def denoc_motion(
 
     Args:
         around: Surroundings in this state.
-        terms: Constraints in this state, for constraint forces.
+        terms: Constraints in this state.
         q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         tau: Joint force [N or N m], nv scalars.
-        structure: Platform and legs; found by default.
+        structure: Platform and legs of a run; by default they are found, and where the motors
+            hardly hold the platform, other joints are selected in this state.
+        selected: Independent joints of a run; the motors by default.
         decay: Rate at which opening velocities of loops decay [1/s].
-        exchange: How messages of legs that other processes compute arrive; none by default.
+        exchange: How messages of legs that other processes compute arrive; none by default. With
+            other joints than the motors each process computes all legs.
 
     Returns:
         The motion; `ratio` is that of K.
     """
     model = around.model
     legs = structure or platform_on_legs(model)
-    with taping(None):
-        parts = leg_parts(around, legs, decay)
-        states = forward_states(around, legs, parts, q, v, tau)
-        inline = exchange is None and _is_inlined(around.plan)
-        found = run(forward_method(legs, parts), *states, inline=inline, exchange=exchange)
+
+    def computed(own: PlatformOnLegs, chosen: Selected | None) -> tuple[list[Scalar], Held]:
+        parts = leg_parts(around, own, decay, is_selected=chosen is not None)
+        states = forward_states(around, own, parts, q, v, tau, chosen)
+        partners = exchange if chosen is None else None
+        inline = partners is None and _is_inlined(around.plan)
+        method = forward_method(own, parts, chosen)
+        found = run(method, *states, inline=inline, exchange=partners)
         _, xi, held = found.center
-        vd = _joined(around, legs, q, found, xi)
-        good = (held.ratio > 0.0) & (held.held > MIN_SQUARE)
+        return _joined(around, own, q, found, xi), held
+
+    with taping(None):
+        if structure is None:
+            vd, held, good = _in_any_state(model, legs, terms, computed)
+        else:
+            vd, held = by_motors_or(legs, selected, computed)
+            good = is_held(held)
         expected = not_held(model, legs)
         vd = [require(good, x, expected) for x in vd]
         multipliers, rank = loop_forces(around, terms, q, v, vd, tau)
     return ConstrainedMotion(tuple(vd), multipliers, lambda: (rank, held.ratio))
+
+
+def _in_any_state(
+    model: Model, legs: PlatformOnLegs, terms: Constraints, computed: Callable[..., Any]
+) -> tuple[list[Scalar], "Held", Any]:
+    """Return accelerations by the motors, or by joints that hold the platform better.
+
+    Returns:
+        Accelerations, factorization of K, and whether the loops stay closed: in a configuration
+        with other degrees of freedom than the mechanism has elsewhere they do not.
+    """
+    count = len(legs.independent)
+    others = selectable_legs(model, model.plan.bodies[legs.platform].name)
+    live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
+    # joints of the base stay independent
+    rows = [{i: x for i, x in terms.jacobian[k].items() if i not in legs.moving} for k in live]
+    A = [[row.get(i, 0.0) for i in range(model.nv)] for row in rows]
+    vd, held = computed(legs, None)
+    doubtful = (held.ratio < DOUBTFUL_RATIO) | (held.held < DOUBTFUL_RATIO)
+
+    def selected() -> tuple[list[Scalar], Held]:
+        chosen, _ = free_columns(as_traced(A), model.nv - count)
+        found: tuple[list[Scalar], Held] = computed(others, Selected(others, chosen))
+        return found
+
+    vd, held = where_needed(doubtful, selected, (vd, held))
+    left = [
+        sum((x * vd[i] for i, x in terms.jacobian[k].items()), start=terms.bias[k]) for k in live
+    ]
+    # off the manifold, redundant constraints are inconsistent by about the cut
+    allowed = np.maximum(VIOLATION_FRACTION, rank_cut(model, terms.value))
+    closed = max_abs(left) <= allowed * (1.0 + max_abs(vd) + max_abs(terms.bias))
+    return vd, held, is_held(held) & closed
 
 
 def forward_states(
@@ -1091,16 +1413,23 @@ def forward_states(
     q: Vector,
     v: Vector,
     tau: Vector,
+    selected: Selected | None = None,
 ) -> tuple[PlatformTerms, list[LegState]]:
     """Return the initial states of center and legs of `forward_method`."""
-    legs = [
-        LegState(*_state_of(part.part, q, v), _taken(tau, part.leg.variables), []) for part in parts
-    ]
-    middle = center_part(around, structure)
+    legs = []
+    for part in parts:
+        own = _taken(tau, part.leg.variables)
+        # forces at the base belong to the part of the base
+        forces = own + [0.0] * (len(part.variables) - len(own))
+        rows = [] if selected is None else selected.of(part)
+        legs.append(LegState(*_state_of(part.part, q, v), forces, [], rows))
+    middle, moving = center_part(around, structure), structure.moving
+    motors = [[float(i == k) for k in moving] for i in structure.independent]
+    rows = [] if selected is None else [_taken(row, moving) for row in selected.rows]
     terms = part_function(
-        _forward_center, middle, name="denoc_center", inline=_is_inlined(around.plan)
+        _forward_center, middle, motors, name="denoc_center", inline=_is_inlined(around.plan)
     )
-    return terms(*_state_of(middle, q, v), _taken(tau, structure.carrier)), legs
+    return terms(*_state_of(middle, q, v), _taken(tau, structure.carrier), rows), legs
 
 
 def _state_of(part: Part, q: Vector, v: Vector) -> tuple[list[Scalar], list[Scalar]]:
@@ -1125,7 +1454,9 @@ def _joined(
         rates = part_function(
             _carrier_rates, middle, name="denoc_carrier", inline=_is_inlined(around.plan)
         )
-        for i, x in zip(structure.carrier, rates(_taken(q, middle.q), list(xi)), strict=True):
+        moving = _taken(values, structure.moving)
+        found_rates = rates(_taken(q, middle.q), list(xi), moving)
+        for i, x in zip(structure.carrier, found_rates, strict=True):
             values[i] = x
     return values
 
@@ -1170,7 +1501,7 @@ def denoc_forces(
     with taping(None):
         parts = leg_parts(around, structure)
         states = [
-            LegState(*_state_of(part.part, q, v), _taken(vd, part.part.v), []) for part in parts
+            LegState(*_state_of(part.part, q, v), _taken(vd, part.part.v), [], []) for part in parts
         ]
         middle = center_part(around, structure)
         terms = part_function(_inverse_center, middle, name="denoc_center")

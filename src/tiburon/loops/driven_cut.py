@@ -23,6 +23,9 @@ from tiburon.model.composition import changed
 CLOSED_RESIDUAL = 1e-6
 """Loop-closure error up to which a state can be converted [m or rad]."""
 
+LEAST_SHARE = 1e-6
+"""Least part of the mass on either side of a divided body; below, digits of forces are lost."""
+
 
 @public
 def drive_cut_joint(
@@ -34,8 +37,8 @@ def drive_cut_joint(
         model: The robot.
         loop: Name of the loop; its joint gets variables under that name, after all others.
         actuator: The motor; by default one without limits, named after the joint.
-        share: Part of the body's mass that the joint carries, between 0 and 1. Motion and forces do
-            not depend on it.
+        share: Part of the body's mass that the joint carries, from 1e-6 to 1 - 1e-6. Motion and
+            forces do not depend on it.
 
     Returns:
         The mechanism; states are converted by `driven_cut_state`.
@@ -43,6 +46,7 @@ def drive_cut_joint(
     Raises:
         ModelError: If the loop is not closed by a joint, or that joint cannot be reversed where it
             moves the world.
+        DomainError: If the share is outside its range.
 
     Example:
         ``tb.drive_cut_joint(tb.load("balanced_four_bar"), "joint_4")``
@@ -50,8 +54,10 @@ def drive_cut_joint(
     loops = {one.name: one for one in model.loops}
     if loop not in loops:
         raise UnknownNameError("loop", loop, list(loops))
-    if not 0.0 < share < 1.0:
-        raise DomainError("share", "a number between 0 and 1", f"{share:g}")
+    share = float(share)
+    if not LEAST_SHARE <= share <= 1.0 - LEAST_SHARE:
+        expected = f"a number from {LEAST_SHARE:g} to 1 - {LEAST_SHARE:g}"
+        raise DomainError("share", expected, f"{share:g}")
     own = loops[loop]
     if not isinstance(own, LoopClosure) or own.joint.nv == 0:
         raise ModelError(

@@ -41,9 +41,17 @@ from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.errors import ModelError
 from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
-from tiburon.loops.denoc import MIN_SQUARE, denoc_forces, loop_forces
+from tiburon.loops.denoc import VIOLATION_FRACTION, denoc_forces, is_held, loop_forces
 from tiburon.loops.legs import legs_of
-from tiburon.loops.metric import MIN_CUT, TreeMetric, max_abs, rank_cut, scattered, solve_in_metric
+from tiburon.loops.metric import (
+    MIN_CUT,
+    TreeMetric,
+    max_abs,
+    projection_error,
+    rank_cut,
+    scattered,
+    solve_in_metric,
+)
 from tiburon.model import Model
 from tiburon.record import named_line
 from tiburon.spatial import Scalar, Scalars
@@ -53,9 +61,6 @@ from tiburon.trace.value import require
 
 UNACTUATED_FRACTION = 1e-7
 """Largest relative joint force that actuators and loops need not balance."""
-
-VIOLATION_FRACTION = 1e-6
-"""Largest relative violation of J vd + bias = 0 by a given motion."""
 
 
 class ActuatedForces(NamedTuple):
@@ -80,6 +85,7 @@ class ForceDistribution:
         loops: Factored J of the live constraints.
         reach: Factored P E.
         cut: Relative singular value below which rows of J and columns of P E are dependent.
+        floor: Error of a projected unit vector: P E of a structure consists of nothing else.
     """
 
     def __init__(self, model: Model, terms: Constraints, actuators: Sequence[str]) -> None:
@@ -91,12 +97,15 @@ class ForceDistribution:
         self.cut = rank_cut(model, terms.value)
         # one zero row if there are no constraints
         self.loops = factor_orthogonal(as_traced(rows or [[0.0] * nv]), cut=self.cut)
-        columns = [
-            self.project([1.0 if i == place else 0.0 for i in range(nv)]) for place in self.driven
-        ]
-        # the error of P is that of the residual; one zero column if there are no actuators
-        matrix = as_traced([list(row) for row in zip(*columns or [[0.0] * nv], strict=True)])
-        self.reach = factor_orthogonal(matrix, cut=self.cut)
+        self.floor = projection_error(self.loops, self.cut)
+        # one zero column if there are no actuators
+        columns = [self.project_unit(place) for place in self.driven] or [[0.0] * nv]
+        matrix = as_traced([list(row) for row in zip(*columns, strict=True)])
+        self.reach = factor_orthogonal(matrix, cut=self.cut, floor=self.floor)
+
+    def project_unit(self, place: int) -> list[Scalar]:
+        """Return P times the unit force along one velocity variable; P is symmetric."""
+        return self.project([1.0 if i == place else 0.0 for i in range(self.loops.shape[1])])
 
     def project(self, force: Scalars) -> list[Scalar]:
         """Return P f, the part of a joint force that does work on permitted motions."""
@@ -155,10 +164,14 @@ def distribute_forces(
         message += f"{', '.join(actuators[:4])} cannot: name others"
     else:
         message += "the robot has none, and moves as forward_dynamics computes without joint forces"
-    tau = [
-        require(steady, require(possible, t, message), "v and vd that keep loops closed")
-        for t in tau
-    ]
+    # forces of loops fail, too: reactions take them alone
+    tau, carried = (
+        [
+            require(steady, require(possible, x, message), "v and vd that keep loops closed")
+            for x in forces
+        ]
+        for forces in (tau, carried)
+    )
     live = among.live
     return ActuatedForces(tau, list(scattered(carried[: len(live)], live, len(terms.value))))
 
@@ -210,8 +223,7 @@ def denoc_actuated_forces(
     left = [tau[i] for i in structure.independent if i not in driven]
     tau = [x if i in driven else 0.0 for i, x in enumerate(tau)]
     cut = rank_cut(model, terms.value)
-    good = (held.ratio > 0.0) & (held.held > MIN_SQUARE)
-    good = good & (max_abs(left) <= UNACTUATED_FRACTION * (1.0 + max_abs(tau)))
+    good = is_held(held) & (max_abs(left) <= UNACTUATED_FRACTION * (1.0 + max_abs(tau)))
     steady = max_abs(opening) <= np.maximum(VIOLATION_FRACTION, cut) * (
         1.0 + max_abs(vd) + max_abs(terms.bias)
     )
@@ -309,13 +321,13 @@ def nearest_accelerations(
         desired: Desired accelerations [m/s^2 or rad/s^2], one per place.
         places: Their velocity variables.
     """
-    nv = model.nv
     bias = [-terms.bias[k] for k in distribution.live] or [0.0]
     start = list(distribution.loops.solve(as_traced(bias)))
-    # P is symmetric: the rows of S P are projected unit vectors
-    rows = [distribution.project([1.0 if i == k else 0.0 for i in range(nv)]) for k in places]
+    # the rows of S P
+    rows = [distribution.project_unit(k) for k in places]
     missing = [a - start[k] for a, k in zip(desired, places, strict=True)]
-    step = list(factor_orthogonal(as_traced(rows), cut=distribution.cut).solve(as_traced(missing)))
+    factor = factor_orthogonal(as_traced(rows), cut=distribution.cut, floor=distribution.floor)
+    step = list(factor.solve(as_traced(missing)))
     return [x + y for x, y in zip(start, step, strict=True)]
 
 

@@ -1,17 +1,20 @@
 """A platform on legs: which bodies and joints of a mechanism form which leg.
 
 Bodies that take part in loops form a graph whose edges are joints, those of the tree and those that
-close loops; a free joint only provides coordinates. If two bodies, the base and the platform, are
-left out, paths remain: the legs (Khan 2002, section 3.1, with three of them in a plane). Any
-spanning tree will do: the platform may hang on one leg or have a free joint, and each leg may be
-cut at either end or in the middle.
+close loops; a free joint only provides coordinates, unless a loop is closed by way of it, as by the
+hulls of two floating robots. If two bodies, the base and the platform, are left out, paths remain:
+the legs (Khan 2002, section 3.1, with three of them in a plane). The base is the world or a body
+that moves. Any spanning tree will do: the platform may hang on one leg or have a free joint, and
+each leg may be cut at either end or in the middle.
 
 Velocity variables are independent (driven) or dependent (passive). Motors are independent where
 they can be; in mechanisms with fewer motors than degrees of freedom further joints are, and of
-redundant motors some are dependent.
+redundant motors some are dependent. Which are independent may also be left open
+(`selectable_legs`): all variables of the legs are then candidates, those of a free joint of the
+platform too, which is a leg of its own.
 
 Branches, joints outside the loops, are independent and belong to the leg that carries them, or to
-the platform.
+the platform. So are the joints of a moving base.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,14 +24,14 @@ import numpy as np
 
 from tiburon.algorithms.kinematics import body_places, jacobian_columns
 from tiburon.algorithms.tape_calls import JointVector, taping
+from tiburon.algorithms.traversal import ancestors
 from tiburon.arrays import Array
 from tiburon.errors import ModelError
-from tiburon.loops.augmented import closed_configurations
-from tiburon.loops.complement_basis import MIN_PIVOT, reduced_rows
+from tiburon.loops.augmented import closed_configurations, closed_from, live_jacobian
+from tiburon.loops.complement_basis import grouped_pivots, reduced_rows
 from tiburon.loops.constraints import (
     constraints,
     is_velocity_constraint,
-    jacobian_pattern,
     loop_rows,
 )
 from tiburon.loops.cut_joints import about, joint_screws
@@ -41,6 +44,10 @@ RANK_TOLERANCE = 1e-8
 
 MIN_SAMPLES = 3
 """Closed configurations that determine the motions a platform can have; with fewer, random ones."""
+
+SEARCHED_STARTS, SEARCHING_STEPS = 8, 16
+"""Random configurations from which loops are closed, and Newton steps from each, where they do not
+close around the pose "home"."""
 
 
 class Leg(NamedTuple):
@@ -73,6 +80,9 @@ class Leg(NamedTuple):
     bodies: tuple[int, ...] = ()
     """Its plan bodies, with those of branches that it carries; never the platform."""
 
+    is_carrier: bool = False
+    """Whether it is the free joint of the platform, which stands on the world."""
+
     @property
     def variables(self) -> tuple[int, ...]:
         """All its velocity variables, driven ones first."""
@@ -92,14 +102,18 @@ class PlatformOnLegs(NamedTuple):
     """Velocity variables of a free joint that carries the platform; empty if it hangs on a leg."""
 
     basis: tuple[tuple[float, ...], ...]
-    """Orthonormal twists that the platform can have, world axes at `point`: d rows of 6."""
+    """Orthonormal twists that the platform can have relative to the base, in axes of the base at
+    `point`: d rows of 6; all six if the base moves."""
 
     point: tuple[float, float, float]
-    """Fixed point at which twists are taken, world axes [m]: the platform in its home pose."""
+    """Fixed point of the base at which twists are taken, in its axes [m]: the platform in its home
+    pose."""
 
-    constraints: tuple[int, ...] = ()
-    """As many constraints as there are dependent variables, which they determine; empty where
-    `driven` was given."""
+    base: int = WORLD_BODY
+    """Plan body of the base."""
+
+    moving: tuple[int, ...] = ()
+    """Velocity variables of the joints that carry the base; empty if it is the world."""
 
     @property
     def independent(self) -> tuple[int, ...]:
@@ -115,7 +129,7 @@ class _Edge(NamedTuple):
 
 
 def platform_on_legs(model: Model, platform: str | None = None) -> PlatformOnLegs:
-    """Return the parts of a platform on legs.
+    """Return the parts of a platform on legs, with motors as independent joints.
 
     Args:
         model: The robot.
@@ -124,16 +138,33 @@ def platform_on_legs(model: Model, platform: str | None = None) -> PlatformOnLeg
     Raises:
         ModelError: If the robot is something else; the message names the element.
     """
-    return _found(model) if platform is None else legs_of(model, platform)
+    return _found(model, platform)
+
+
+def selectable_legs(model: Model, platform: str | None = None) -> PlatformOnLegs:
+    """Return the same with all variables of the legs passive, but for branches and the base.
+
+    Which of them are independent is then decided for each state.
+    """
+    return _selectable(model, platform)
 
 
 @per_model
-def _found(model: Model) -> PlatformOnLegs:
-    return legs_of(model)
+def _found(model: Model, platform: str | None) -> PlatformOnLegs:
+    return legs_of(model, platform)
+
+
+@per_model
+def _selectable(model: Model, platform: str | None) -> PlatformOnLegs:
+    return legs_of(model, platform, driven=(), with_carrier=True)
 
 
 def legs_of(
-    model: Model, platform: str | None = None, driven: Iterable[int] | None = None
+    model: Model,
+    platform: str | None = None,
+    driven: Iterable[int] | None = None,
+    *,
+    with_carrier: bool = False,
 ) -> PlatformOnLegs:
     """Find platform and legs.
 
@@ -142,28 +173,18 @@ def legs_of(
         platform: Name of the platform; found by default.
         driven: Velocity variables that are driven, however many, all others being passive; by
             default as many as there are degrees of freedom, motors first.
+        with_carrier: Whether a free joint of the platform is a leg; by default only where some of
+            its variables are independent, as of a bar that spins between two balls.
     """
     _refuse(model)
     with taping(None):
         plan = model.plan
-        edges = _edges(model, plan)
-        closed = _closed_part(model, edges)
-        base = _base(model, plan, closed)
-        top = _platform(plan, closed, base, platform)
-        paths = _paths(closed, base, top)
-        if driven is not None:
-            return _assembled(model, plan, top, paths, tuple(driven))
-        chosen, rows = _independent(model)
-        found = _assembled(model, plan, top, paths, chosen)
-        if set(found.carrier) & set(chosen):
-            name = plan.bodies[top].name
-            raise ModelError(
-                f"body {name!r}: expected a platform that moves as the joints of its legs say, got "
-                "one that can move alone in the joints that close its loops, as between two balls; "
-                "use method='augmented' or 'star'",
-                name=name,
-            )
-        return found._replace(constraints=rows)
+        graph = _graph(model, plan, platform)
+        carrier = graph.carrier(plan)
+        if driven is None:
+            driven = _independent(model, carrier, graph.moving(plan))
+            with_carrier = bool(set(carrier) & set(driven))
+        return _assembled(model, plan, graph, tuple(driven), with_carrier)
 
 
 def _refuse(model: Model) -> None:
@@ -201,12 +222,50 @@ def _refuse(model: Model) -> None:
             )
 
 
-def _edges(model: Model, plan: Plan) -> list[_Edge]:
-    """Return the joints between plan bodies without free joints, those that close loops last."""
+class _Graph(NamedTuple):
+    """Closed part of a mechanism between base and platform."""
+
+    edges: tuple[_Edge, ...]
+    base: int
+    top: int
+
+    def carrier(self, plan: Plan) -> tuple[int, ...]:
+        """Return the velocity variables of a free joint that carries the platform."""
+        body = plan.bodies[self.top]
+        return tuple(range(body.v.start, body.v.stop)) if body.joint.kind == "free" else ()
+
+    def moving(self, plan: Plan) -> tuple[int, ...]:
+        """Return the velocity variables of the joints between the world and the base."""
+        bodies = [plan.bodies[k] for k in sorted(ancestors(plan, self.base))]
+        return tuple(i for body in bodies for i in range(body.v.start, body.v.stop))
+
+
+def _graph(model: Model, plan: Plan, platform: str | None) -> _Graph:
+    """Return the edges of the closed part, its base and its platform."""
+    edges, loose = _closed_part(model, _edges(model, plan))
+    if loose:
+        # loops between floating bodies, whose free joints take part
+        edges, loose = _closed_part(model, _edges(model, plan, floating=True))
+    if loose:
+        raise ModelError(
+            f"loop {loose[0]!r}: closes no cycle of joints; use method='augmented'",
+            name=loose[0],
+        )
+    base = _base(plan, edges, platform)
+    top = _platform(plan, edges, base, platform)
+    # a free joint of the platform only provides coordinates
+    own = plan.bodies[top].joint
+    edges = [edge for edge in edges if own.kind != "free" or edge.name != own.name]
+    _refuse_floating_legs(plan, edges, base, top)
+    return _Graph(tuple(edges), base, top)
+
+
+def _edges(model: Model, plan: Plan, *, floating: bool = False) -> list[_Edge]:
+    """Return the joints between plan bodies, those that close loops last; free ones if asked."""
     found = [
         _Edge(body.joint.name, body.parent, body.index, False)
         for body in plan.bodies
-        if body.joint.kind != "free"
+        if floating or body.joint.kind != "free"
     ]
     for loop in model.loops:
         assert isinstance(loop, LoopClosure)
@@ -215,8 +274,8 @@ def _edges(model: Model, plan: Plan) -> list[_Edge]:
     return found
 
 
-def _closed_part(model: Model, edges: Sequence[_Edge]) -> list[_Edge]:
-    """Return the edges that belong to cycles; refuse several closed parts."""
+def _closed_part(model: Model, edges: Sequence[_Edge]) -> tuple[list[_Edge], list[str]]:
+    """Return the edges that belong to cycles, and loops that close none; refuse several parts."""
     import networkx
 
     # joints as vertices, so that two joints between the same bodies stay distinct
@@ -237,26 +296,21 @@ def _closed_part(model: Model, edges: Sequence[_Edge]) -> list[_Edge]:
             name=names[0],
         )
     kept = [edge for edge in edges if parts and edge.name in parts[0]]
-    for edge in edges:
-        if edge.is_cut and edge not in kept:
-            raise ModelError(
-                f"loop {edge.name!r}: closes no cycle of joints; use method='augmented'",
-                name=edge.name,
-            )
-    return kept
+    return kept, [edge.name for edge in edges if edge.is_cut and edge not in kept]
 
 
-def _base(model: Model, plan: Plan, edges: Sequence[_Edge]) -> int:
-    """Return the base, which must be the world."""
-    nodes = {end for edge in edges for end in (edge.first, edge.second)}
-    if WORLD_BODY not in nodes:
-        name = plan.bodies[min(nodes)].name
-        raise ModelError(
-            f"body {name!r}: expected legs that stand on the world, got legs on moving bodies; use "
-            "method='augmented' or 'star'",
-            name=name,
-        )
-    return WORLD_BODY
+def _base(plan: Plan, edges: Sequence[_Edge], platform: str | None) -> int:
+    """Return the base: the world, or the moving body that carries the legs."""
+    degrees = _degrees(edges)
+    if WORLD_BODY in degrees:
+        return WORLD_BODY
+    inside = {edge.second for edge in edges if not edge.is_cut}
+    # the bodies whose own joints are outside of the loops; a free one may carry the platform
+    roots = [body for body in degrees if body not in inside]
+    meeting = [body for body, count in degrees.items() if count > 2]
+    given = None if platform is None else plan.frame(platform).body
+    candidates = [k for k in roots if k != given and (k in meeting or not meeting)] or roots
+    return min(candidates, key=lambda k: (plan.bodies[k].joint.kind == "free", k))
 
 
 def _degrees(edges: Sequence[_Edge]) -> dict[int, int]:
@@ -272,9 +326,10 @@ def _platform(plan: Plan, edges: Sequence[_Edge], base: int, platform: str | Non
     degrees = _degrees(edges)
     meeting = [body for body, count in degrees.items() if count > 2 and body != base]
     given = None if platform is None else plan.frame(platform).body
-    if given is not None and given not in degrees:
+    if given is not None and (given not in degrees or given == base):
         raise ModelError(
-            f"body {platform!r}: expected a platform on legs, got a body outside of loops",
+            f"body {platform!r}: expected a platform on legs, got "
+            f"{'the base of the legs' if given == base else 'a body outside of loops'}",
             name=platform,
         )
     if len(meeting) > 1 or (meeting and given not in (None, meeting[0])):
@@ -289,8 +344,9 @@ def _platform(plan: Plan, edges: Sequence[_Edge], base: int, platform: str | Non
         return given
     if meeting:
         return meeting[0]
-    # a single loop: the body in the middle, one with a free joint first
-    free = [b.index for b in plan.bodies if b.joint.kind == "free" and b.index in degrees]
+    # a single loop: the body in the middle, one with a free joint outside of it first
+    inside = {edge.second for edge in edges if not edge.is_cut}
+    free = [k for k in degrees if k not in (base, WORLD_BODY) and k not in inside]
     candidates = free or [body for body in degrees if body != base]
 
     def imbalance(body: int) -> int:
@@ -298,6 +354,22 @@ def _platform(plan: Plan, edges: Sequence[_Edge], base: int, platform: str | Non
         return max(lengths) - min(lengths)
 
     return min(candidates, key=lambda body: (imbalance(body), body))
+
+
+def _refuse_floating_legs(plan: Plan, edges: Sequence[_Edge], base: int, top: int) -> None:
+    """Refuse legs of which a part neither stands on the base nor hangs on the platform."""
+    inside = {edge.second for edge in edges if not edge.is_cut}
+    for index in _degrees(edges):
+        if index in inside or index in (base, WORLD_BODY):
+            continue
+        body = plan.bodies[index]
+        if index == top and body.joint.kind == "free" and body.parent == WORLD_BODY:
+            continue
+        raise ModelError(
+            f"body {body.name!r}: expected a leg that stands on the base or hangs on the "
+            f"platform, got a part of one that joint {body.joint.name!r} carries; recut the robot",
+            name=body.name,
+        )
 
 
 def _paths(edges: Sequence[_Edge], base: int, top: int) -> list[list[tuple[_Edge, int, int]]]:
@@ -322,61 +394,53 @@ def _paths(edges: Sequence[_Edge], base: int, top: int) -> list[list[tuple[_Edge
 
 
 def _assembled(
-    model: Model,
-    plan: Plan,
-    top: int,
-    paths: Sequence[Sequence[tuple[_Edge, int, int]]],
-    driven: Sequence[int],
+    model: Model, plan: Plan, graph: _Graph, driven: Sequence[int], with_carrier: bool
 ) -> PlatformOnLegs:
     """Return the legs with their variables."""
-    chosen = set(driven)
+    top, carrier, moving = graph.top, graph.carrier(plan), graph.moving(plan)
     variables = {body.index: range(body.v.start, body.v.stop) for body in plan.bodies}
-    carrier = tuple(variables[top]) if plan.bodies[top].joint.kind == "free" else ()
     on_legs: dict[int, int] = {}
-    legs = []
-    for number, path in enumerate(paths):
-        cuts = [step for step in path if step[0].is_cut]
-        if len(cuts) > 1:
-            raise ModelError(
-                f"loop {cuts[1][0].name!r}: expected legs that are cut once, got one that "
-                f"{cuts[0][0].name!r} cuts, too; recut the robot",
-                name=cuts[1][0].name,
-            )
+    legs: list[Leg] = []
+    for path in _paths(graph.edges, graph.base, top):
         own: list[int] = []
         for edge, _, _ in path:
-            if edge.is_cut:
-                continue
-            body = edge.second
-            on_legs[body] = number
-            own += [i for i in variables[body] if i not in carrier]
-        for _, _, there in path:
-            if there != top and plan.bodies[there].joint.kind == "free":
-                name = plan.bodies[there].name
-                raise ModelError(
-                    f"body {name!r}: expected a leg that stands on the base or hangs on the "
-                    "platform, got a part of one with a free joint; recut the robot",
-                    name=name,
-                )
-        near, far, turned, loop = top, top, False, None
-        if cuts:
-            edge, near, far = cuts[0]
-            turned, loop = edge.second == near, edge.name
-        names = tuple(edge.name for edge, _, _ in path)
-        legs.append(
-            Leg(
-                names[0],
-                names,
-                loop,
-                near,
-                far,
-                turned,
-                tuple(i for i in own if i in chosen),
-                tuple(i for i in reversed(own) if i not in chosen),
-            )
-        )
+            if not edge.is_cut:
+                on_legs[edge.second] = len(legs)
+                own += variables[edge.second]
+        legs.append(_divided(_leg(path, top), own, driven))
+    if with_carrier and carrier:
+        name = plan.bodies[top].joint.name
+        alone = Leg(name, (name,), None, top, top, False, (), (), is_carrier=True)
+        legs.append(_divided(alone, carrier, driven))
     legs = _with_branches(plan, legs, on_legs, set(carrier), top)
-    point, basis = _reach(model, plan, top, legs)
-    return PlatformOnLegs(top, tuple(legs), carrier, basis, point)
+    is_spatial = bool(moving) or (with_carrier and bool(carrier))
+    point, basis = _reach(model, plan, graph, () if is_spatial else legs)
+    carrier = () if with_carrier else carrier
+    return PlatformOnLegs(top, tuple(legs), carrier, basis, point, graph.base, moving)
+
+
+def _leg(path: Sequence[tuple[_Edge, int, int]], top: int) -> Leg:
+    """Return a leg without variables."""
+    names = tuple(edge.name for edge, _, _ in path)
+    cuts = [step for step in path if step[0].is_cut]
+    if len(cuts) > 1:
+        raise ModelError(
+            f"loop {cuts[1][0].name!r}: expected legs that are cut once, got one that "
+            f"{cuts[0][0].name!r} cuts, too; recut the robot",
+            name=cuts[1][0].name,
+        )
+    if not cuts:
+        return Leg(names[0], names, None, top, top, False, (), ())
+    edge, near, far = cuts[0]
+    return Leg(names[0], names, edge.name, near, far, edge.second == near, (), ())
+
+
+def _divided(leg: Leg, own: Sequence[int], driven: Sequence[int]) -> Leg:
+    """Give a leg its variables, driven and passive ones."""
+    return leg._replace(
+        driven=tuple(i for i in own if i in driven),
+        passive=tuple(i for i in reversed(own) if i not in driven),
+    )
 
 
 def _with_branches(
@@ -402,21 +466,38 @@ def _with_branches(
 
 
 def _reach(
-    model: Model, plan: Plan, top: int, legs: Sequence[Leg]
+    model: Model, plan: Plan, graph: _Graph, legs: Sequence[Leg]
 ) -> tuple[tuple[float, float, float], tuple[tuple[float, ...], ...]]:
-    """Return the home position of the platform, and twists that legs can give it."""
+    """Return the home position of the platform on its base, and twists that legs can give it.
+
+    Without legs all twists.
+    """
     home = JointVector([float(x) for x in model.poses.get("home", model.neutral())])
-    x, y, z = (float(a) for a in body_places(plan, home)[top].p)
-    point = (x, y, z)
+    places = body_places(plan, home)
+    at = np.array([float(x) for x in places[graph.top].p])
+    if graph.base != WORLD_BODY:
+        R, p = (np.array(x, dtype=np.float64) for x in places[graph.base])
+        at = R.T @ (at - p)
+    point = (float(at[0]), float(at[1]), float(at[2]))
+    basis = np.eye(6)
+    if legs:
+        columns = np.array(_motions(model, plan, graph.top, legs, point))
+        _, sizes, V = np.linalg.svd(columns)
+        rank = int(np.sum(sizes > RANK_TOLERANCE * sizes[0]))
+        basis = basis if rank == 6 else _sparse_basis(V[:rank])
+    return point, tuple(tuple(float(a) for a in row) for row in basis)
+
+
+def _motions(
+    model: Model, plan: Plan, top: int, legs: Sequence[Leg], point: tuple[float, float, float]
+) -> list[list[float]]:
+    """Return twists of all joints of legs, in several configurations."""
     # where loops are closed, planar mechanisms stay in their plane
     samples = [_polished(model, q) for q, _ in closed_configurations(model)]
     rng = None
     if len(samples) < MIN_SAMPLES:
         rng = np.random.default_rng(3)
-        samples = [
-            np.array([a for joint in model.joints for a in joint.random(rng)])
-            for _ in range(MIN_SAMPLES)
-        ]
+        samples = [_anywhere(model, rng) for _ in range(MIN_SAMPLES)]
     columns: list[list[float]] = []
     for sample in samples:
         q = JointVector([float(a) for a in sample])
@@ -429,10 +510,12 @@ def _reach(
                 columns += [[*m.angular, *m.linear] for i, m in found.items() if i in inside]
             if leg.loop is not None:
                 columns += about(of_cuts[leg.loop].columns, np.array(point)).T.tolist()
-    _, sizes, V = np.linalg.svd(np.array(columns))
-    rank = int(np.sum(sizes > RANK_TOLERANCE * sizes[0]))
-    basis = np.eye(6) if rank == 6 else _sparse_basis(V[:rank])
-    return point, tuple(tuple(float(a) for a in row) for row in basis)
+    return columns
+
+
+def _anywhere(model: Model, rng: np.random.Generator) -> Array:
+    """Return a random configuration, whose loops are open."""
+    return np.array([a for joint in model.joints for a in joint.random(rng)])
 
 
 def _polished(model: Model, q: Sequence[float]) -> Array:
@@ -456,51 +539,47 @@ def _sparse_basis(rows: Array) -> Array:
     return reduced
 
 
-def _independent(model: Model) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return independent velocity variables, and constraints that determine all others.
+def _independent(model: Model, carrier: Sequence[int], moving: Sequence[int]) -> tuple[int, ...]:
+    """Return independent velocity variables; those of the base are among them.
 
     Motors are independent where they can be. Dependent variables are pivots of the constraint
-    Jacobian at a closed configuration, first among joints without motor, then among motors that
-    are redundant.
+    Jacobian at a closed configuration: first those of a free joint of the platform, then among
+    joints without motor, free ones first, then among motors that are redundant.
     """
-    live = tuple(k for k, used in enumerate(jacobian_pattern(model)) if used)
-    best: tuple[int, Array] | None = None
-    for _, J in closed_configurations(model):
-        rank = int(np.linalg.matrix_rank(J, tol=RANK_TOLERANCE * max(1.0, np.abs(J).max())))
-        if best is None or rank > best[0]:
-            best = (rank, J)
-    if best is None:
-        raise ModelError(
-            f"model {model.name!r}: expected a pose with closed loops, got none; give it a pose "
-            "'home' (assemble finds one)"
-        )
-    rank, J = best
     motors = {i for name in model.actuated_joint_names for i in _places(model, name)}
     free = {i for joint in model.joints if joint.kind == "free" for i in _places(model, joint.name)}
-    groups = [
-        [i for i in range(model.nv) if i in free],
-        [i for i in range(model.nv) if i not in free and i not in motors],
-        [i for i in range(model.nv) if i in motors],
-    ]
-    rest = J.copy()
-    dependent: list[int] = []
-    rows: list[int] = []
-    first = float(np.abs(J).max())
-    for group in groups:
-        while len(dependent) < rank:
-            columns = [i for i in group if i not in dependent]
-            if not columns:
-                break
-            part = np.abs(rest[:, columns])
-            i, j = np.unravel_index(int(np.argmax(part)), part.shape)
-            if not part[i, j] > np.sqrt(MIN_PIVOT) * first:
-                break
-            column = columns[int(j)]
-            rest = rest - np.outer(rest[:, column] / rest[i, column], rest[i])
-            rest[i] = 0.0
-            dependent.append(column)
-            rows.append(live[int(i)])
-    return tuple(i for i in range(model.nv) if i not in dependent), tuple(sorted(rows))
+    others = [i for i in range(model.nv) if i not in (*carrier, *moving)]
+    passive = [i for i in others if i not in motors]
+    groups = (
+        carrier,
+        [i for i in passive if i in free],
+        [i for i in passive if i not in free],
+        [i for i in others if i in motors],
+    )
+    rank, J = _best_jacobian(model)
+    dependent = grouped_pivots(J, rank, groups)
+    return tuple(i for i in range(model.nv) if i not in dependent)
+
+
+def _best_jacobian(model: Model) -> tuple[int, Array]:
+    """Return rank and Jacobian of the constraints, where most of them are independent.
+
+    At closed configurations; at random ones if none is found, where mechanisms that move only by
+    their special geometry have more independent constraints.
+    """
+    found = [J for _, J in closed_configurations(model)] or _searched_jacobians(model)
+    ranks = [int(np.linalg.matrix_rank(J, RANK_TOLERANCE * max(1.0, abs(J).max()))) for J in found]
+    best = int(np.argmax(ranks))
+    return ranks[best], found[best]
+
+
+def _searched_jacobians(model: Model) -> list[Array]:
+    """Return Jacobians where loops close from random configurations; there if none does."""
+    rng = np.random.default_rng(5)
+    starts = [_anywhere(model, rng) for _ in range(SEARCHED_STARTS)]
+    closed = [closed_from(model, start, SEARCHING_STEPS) for start in starts]
+    found = [one[1] for one in closed if one is not None]
+    return found or [live_jacobian(model, start)[0] for start in starts[:MIN_SAMPLES]]
 
 
 def _places(model: Model, joint: str) -> range:

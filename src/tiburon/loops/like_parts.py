@@ -41,8 +41,8 @@ class Placed(NamedTuple):
 
 def _placed(body: PlanBody) -> Placed:
     """Return the numbers of a body."""
-    others = (body.joint.parameters(), body.inertia, body.added, body.armature)
-    _, given = body.joint.without_offset()
+    joint, given = body.joint.without_offset()
+    others = (joint.parameters(), body.inertia, body.added, body.armature)
     _, turned, placement = without_offset(body)
     return Placed((given, body.placement, *others), (turned, placement, *others))
 
@@ -77,10 +77,11 @@ def plan_apart(plan: Plan, loops: Sequence[LoopClosure] = ()) -> Apart:
         bodies = []
         for body, own in zip(plan.bodies, given, strict=False):
             offset, placement, parameters, inertia, added, armature = own
+            stripped, _ = body.joint.without_offset()
             bodies.append(
                 replace(
                     body,
-                    joint=body.joint.with_parameters(parameters).with_offset(offset),
+                    joint=stripped.with_parameters(parameters).with_offset(offset),
                     placement=placement,
                     inertia=inertia,
                     added=added,

@@ -24,8 +24,8 @@
 
     Each iteration solves a nonsingular system; the remaining residual is mu times the last change
     of the forces. From zero, the forces converge to those of least norm (Parikh and Boyd 2014,
-    Proximal Algorithms, section 4.1; Carpentier, Budhiraja and Mansard 2021). Suited to forces that
-    vary continuously through singular configurations, at the accuracy of the residual.
+    Proximal Algorithms, section 4.1; Carpentier, Budhiraja and Mansard 2021). States so near a
+    singular configuration that the iteration does not converge are refused.
 
 "star" (`star_dynamics`)
     Arms that meet in a reference member: each arm alone, then one small system for the member.
@@ -80,6 +80,7 @@ from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
 from tiburon.trace.regions import while_loop
+from tiburon.trace.value import require
 
 
 def solve_by_handles(
@@ -120,7 +121,13 @@ RESIDUAL_TOLERANCE = 1e-12
 the constraint residual, by which redundant constraints disagree."""
 
 MAX_ITERATIONS = 50
-"""Iteration limit; the residual then reports the remaining violation."""
+"""Iteration limit: enough for singular value ratios above about 1e-4."""
+
+UNCONVERGED = (
+    f"proximal iterations that converge within {MAX_ITERATIONS}: the mechanism is in or near a "
+    "singular configuration, or its loops are open; leave method out, or use 'augmented'"
+)
+"""Expectation that a state violates near a singular configuration."""
 
 
 def _compliant_pattern(model: Model) -> SaddlePattern:
@@ -140,6 +147,10 @@ def solve_proximal(
 ) -> ConstrainedMotion:
     """Solve the augmented system by proximal iterations; the rank is not determined (-1).
 
+    Across a singular value s an iteration leaves mu / (mu + s^2) of the error, of accelerations as
+    of the residual: a residual that is small but has not converged hides large errors. Iterations
+    that have not converged are refused; their rate yields the ratio of the slowest singular value.
+
     Args:
         model: The robot.
         mass: Elements of H in the order of the tree factorization.
@@ -153,9 +164,8 @@ def solve_proximal(
     bound = [jacobian[live[n]][j] for n, j in pattern.bound]
     right = [rhs[k] for k in live]
     off = rank_cut(model, value, 0.0)
-    mu = np.maximum(RELATIVE_COMPLIANCE, off) * _largest_compliance(
-        pattern.mass, mass, pattern.bound, bound, len(live)
-    )
+    relative = np.maximum(RELATIVE_COMPLIANCE, off)
+    mu = relative * _largest_compliance(pattern.mass, mass, pattern.bound, bound, len(live))
     compliant = _compliant_pattern(model)
     factor = SaddleFactor(
         compliant,
@@ -169,16 +179,19 @@ def solve_proximal(
         return state[2] > enough
 
     def iterate(state: Any) -> Any:
-        _, forces, _ = state
+        _, forces, last, _ = state
         found = factor.solve([*free, *(w + mu * f for w, f in zip(right, forces, strict=True))])
         new = [-x for x in found[nv:]]
         change = [mu * (x - y) for x, y in zip(new, forces, strict=True)]
-        return found[:nv], new, max_abs(change)
+        return found[:nv], new, max_abs(change), last
 
-    start = ([0.0] * nv, [0.0] * len(live), 2.0 * enough)
+    start = ([0.0] * nv, [0.0] * len(live), 2.0 * enough, 0.0)
     ran = while_loop(unfinished, iterate, start, MAX_ITERATIONS)
-    vd, forces, _ = ran.state
-    ratio = np.sqrt(np.maximum(factor.worst, 0.0))
+    vd, forces, residual, before = ran.state
+    vd = [require(residual <= enough, x, UNCONVERGED) for x in vd]
+    # of one pass, which has no rate, nothing was left
+    left = np.where(ran.count > 1.5, residual / np.maximum(before, enough), 0.0)
+    ratio = np.sqrt(np.minimum(relative * (1.0 / np.maximum(left, relative) - 1.0), 1.0))
     multipliers = scattered(forces, live, len(jacobian))
     return ConstrainedMotion(tuple(vd), multipliers, lambda: (-1.0, ratio), iterations=ran.count)
 

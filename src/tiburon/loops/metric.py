@@ -45,7 +45,7 @@ from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Transform
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.orthogonal import factor_orthogonal
+from tiburon.trace.primitives.orthogonal import OrthogonalFactor, factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
 
 MIN_CUT = 1e-10
@@ -126,6 +126,23 @@ def rank_cut(model: Model, value: Scalars, least: float = MIN_CUT) -> Scalar:
     )
 
 
+PROJECTION_ROUNDING = 1e-15
+"""Error of a unit vector that is projected across constraints of equal singular values."""
+
+
+def projection_error(loops: OrthogonalFactor, cut: Scalar) -> Scalar:
+    """Return the error of a unit vector from which the part along constraints is subtracted.
+
+    Rounding turns the permitted motions by its ratio to the smallest independent constraint. Where
+    the loops permit no motion, what remains of every vector is this error and nothing else.
+
+    Args:
+        loops: Factored constraints.
+        cut: Relative singular value below which they are redundant.
+    """
+    return np.maximum(cut, PROJECTION_ROUNDING / np.maximum(loops.ratio, MIN_CUT))
+
+
 class ConstrainedMotion(NamedTuple):
     """Accelerations and constraint forces of a robot with loops."""
 
@@ -144,6 +161,10 @@ class ConstrainedMotion(NamedTuple):
 
     singular_arms: tuple[Scalar, ...] = ()
     """1 for each arm of a star that is singular, 0 for others; empty from other methods."""
+
+    closure: tuple[Scalar, Scalar] | None = None
+    """Largest constraint residual and its rate, as `closure_of` returns them; None from methods
+    that compute the constraints as it does."""
 
     @property
     def rank(self) -> Scalar:

@@ -15,7 +15,8 @@ import numpy as np
 
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.loops.augmented import AugmentedSystem, loop_pattern, solve_augmented
 from tiburon.loops.constraints import (
     Constraints,
@@ -31,12 +32,23 @@ from tiburon.loops.metric import MAX_CUT, TreeMetric, max_abs, rank_cut, solve_i
 from tiburon.loops.star_projection import projected_star
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar, Scalars
+from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import function, where_needed, while_loop
 from tiburon.trace.value import require
 
 CLOSURE_TOLERANCE = 1e-12
 """Loop-closure error of a closed loop [m or rad]: some rounding errors of meters and radians."""
+
+START_TOLERANCE = 1e-6
+"""Loop-closure error up to which a state counts as closed [m or rad]: files have six digits. Its
+rate may be as large, relative to 1 and the largest velocity."""
+
+OPEN_STATE = (
+    f"a state with closed loops, to {START_TOLERANCE:g} m or rad, and a velocity that keeps them "
+    "closed; see project_configuration and project_velocity, or pass closure=False"
+)
+"""Expectation that a state with open loops violates."""
 
 MAX_RESIDUAL = 1e-8
 """Largest loop-closure error after a step of a run [m or rad]; usually it is 1e-12."""
@@ -53,6 +65,41 @@ PROJECTION_CUT = MAX_CUT
 A rounding error e displaces the configuration by e / s along it, and rotates the permitted
 velocities by e / s^2: 1e-7 at this s, less than the error of a step without projection.
 """
+
+
+def closure_of(around: Setting, q: Scalars, v: Scalars = ()) -> tuple[Scalar, Scalar]:
+    """Return the largest constraint residual [m or rad], and its rate [m/s or rad/s].
+
+    Where an algorithm has computed the constraints already, this adds few operations: equal ones
+    are one.
+
+    Args:
+        around: The robot in its surroundings.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars; none for a rate of zero.
+    """
+    terms = constraint_values(around.model, around.plan, q, v or None)
+    return max_abs(terms.value), max_abs(terms.rate)
+
+
+def require_closed(results: Any, closure: tuple[Scalar, Scalar], v: Scalars) -> Any:
+    """Return results that fail unless loops are closed, and the velocity keeps them so.
+
+    Args:
+        results: An array, or a dict of arrays of which the first one fails.
+        closure: From `closure_of`.
+        v: Joint velocity [m/s or rad/s].
+    """
+    if isinstance(results, dict):
+        first, *_ = results
+        return {**results, first: require_closed(results[first], closure, v)}
+    residual, rate = closure
+    closed = residual <= START_TOLERANCE
+    if v:
+        closed = closed & (rate <= START_TOLERANCE * (1.0 + max_abs(v)))
+    array = as_traced(results)
+    held = [require(closed, x, OPEN_STATE) for x in scalars(array)]
+    return as_traced(held).reshape(array.shape)
 
 
 class Projected(NamedTuple):

@@ -9,7 +9,8 @@ Penalty (Khan 2002, eqs. 2.7 and 4.1)
         H vd = tau - C - J^T (k c + d cd),      d = 2 sqrt(k) unless given
 
     The residual is the constraint force over k. Stiff: explicit steps must stay below about
-    2 / sqrt(k a), with a the largest acceleration across a constraint per unit of its force.
+    1 / |s| with s^2 + d a s + k a = 0 and a the largest acceleration across constraints per unit of
+    their force, the largest eigenvalue of J H^-1 J^T.
 
 Baumgarte (1972)
     Accelerations satisfy cdd + 2 alpha cd + beta^2 c = 0 instead of cdd = 0, so that a residual
@@ -33,6 +34,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from tiburon.arguments import public
 from tiburon.errors import DomainError, OptionError, shown
 from tiburon.loops.complement_basis import BASES
 from tiburon.loops.constraints import Constraints
@@ -40,6 +42,7 @@ from tiburon.record import record
 from tiburon.spatial import Scalar, Scalars
 
 
+@public
 @record
 class Penalty:
     """Hold loops by springs and dampers (Khan 2002, method I); for `simulate(loop_method=)`.
@@ -59,10 +62,14 @@ class Penalty:
         if self.damping is not None:
             _check(self, damping=self.damping)
 
+    @property
+    def own_damping(self) -> float:
+        """D of every constraint [N s/m or N m s/rad], given or not."""
+        return 2.0 * math.sqrt(self.stiffness) if self.damping is None else self.damping
+
     def forces(self, terms: Constraints) -> list[Scalar]:
         """Return the constraint forces [N or N m], one per constraint."""
-        k = self.stiffness
-        d = 2.0 * math.sqrt(k) if self.damping is None else self.damping
+        k, d = self.stiffness, self.own_damping
         return [-(k * c + d * rate) for c, rate in zip(terms.value, terms.rate, strict=True)]
 
     def joint_forces(self, terms: Constraints, force: Scalars) -> tuple[list[Scalar], list[Scalar]]:
@@ -74,6 +81,7 @@ class Penalty:
         return total, pushes
 
 
+@public
 @record
 class Baumgarte:
     """Let loop-closure errors decay: cdd + 2 alpha cd + beta^2 c = 0; for `loop_method=`."""
@@ -138,9 +146,9 @@ class DeNOC:
 
     state: str = "minimal"
     """"minimal": positions and velocities of independent joints determine all others, loops stay
-    closed; "extended": all positions are integrated, and loop-closure errors decay. Neither can
-    pass a configuration in which the independent joints do not determine all others: runs end
-    there as "diverged", with its time and how far these joints are from determining it."""
+    closed; "extended": all positions are integrated, and loop-closure errors decay. The motors are
+    independent at first; where they cease to determine all others well, other joints are selected:
+    an event named "loop coordinates" in `run.events`."""
 
     decay: float = 10.0
     """Rate at which loop-closure errors of the extended state decay [1/s]; 0 to leave them."""

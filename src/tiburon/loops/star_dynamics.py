@@ -68,7 +68,14 @@ from tiburon.loops.constraints import (
     transmitter,
 )
 from tiburon.loops.like_parts import Apart, plan_apart
-from tiburon.loops.metric import MIN_CUT, ConstrainedMotion, TreeMetric, rank_cut, tree_factor
+from tiburon.loops.metric import (
+    MIN_CUT,
+    ConstrainedMotion,
+    TreeMetric,
+    max_abs,
+    rank_cut,
+    tree_factor,
+)
 from tiburon.loops.parts import (
     Exchanged,
     Outcome,
@@ -112,6 +119,9 @@ class Arm(NamedTuple):
     baumgarte: Baumgarte | None = None
     threshold: float = SINGULAR_SINE_SQUARED
     """Squared sine between its constraints below which the arm counts as singular."""
+
+    is_measured: bool = False
+    """Whether `Loaded.closure` is wanted."""
 
     def among(self, others: Sequence["Arm"]) -> "Arm":
         """Return the arm with all elements of constraints that like arms have."""
@@ -195,6 +205,9 @@ class Loaded(NamedTuple):
     t: list[Scalar]
     g: list[Scalar]
     """g_k if it held nothing, one per border variable."""
+
+    closure: tuple[Scalar, ...] = ()
+    """Largest residual of its loops [m or rad], and its rate [m/s or rad/s], if wanted."""
 
 
 class Message(NamedTuple):
@@ -470,6 +483,7 @@ def open_arm(arm: Arm, state: ArmState, _: None) -> tuple[Message, Loaded]:
     shape, plan = arm.shape, arm.plan
     q, v = JointVector(state.q), JointVector(state.v)
     terms = closure_constraints(shape.loops, plan, q, v)
+    closure = (max_abs(terms.value), max_abs(terms.rate)) if arm.is_measured else ()
     if arm.baumgarte is not None:
         terms = arm.baumgarte.corrected(terms)
     factor = arm_factor(arm, q, terms)
@@ -478,7 +492,8 @@ def open_arm(arm: Arm, state: ArmState, _: None) -> tuple[Message, Loaded]:
     border = [-C[i] if j in shape.hangs else 0.0 for j, i in enumerate(shape.border)]
     loaded, g = arm_load(arm, factor, free, [-terms.bias[k] for k in shape.live], border)
     A = arm_matrix(arm, factor)
-    return Message(A, g, factor.is_singular, factor.least, factor.longest), loaded
+    sent = Message(A, g, factor.is_singular, factor.least, factor.longest)
+    return sent, loaded._replace(closure=closure)
 
 
 def gather(
@@ -608,6 +623,7 @@ def star_parts(
             min_cut,
             baumgarte,
             threshold,
+            bool(dict(around.options).get("closure")),
         )
         for arm in shape.arms
     )
@@ -686,7 +702,13 @@ def star_motion(
         )
         return rank, ratio
 
-    return ConstrainedMotion(tuple(vd), tuple(forces), conditioning, singular_arms=tuple(flags))
+    closure = None
+    if arms[0].is_measured:
+        residuals, rates = zip(*(state.closure for state in found.states), strict=True)
+        closure = max_abs(residuals), max_abs(rates)
+    return ConstrainedMotion(
+        tuple(vd), tuple(forces), conditioning, singular_arms=tuple(flags), closure=closure
+    )
 
 
 def _rounds(

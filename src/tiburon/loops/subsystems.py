@@ -222,7 +222,6 @@ def embedding_method(
     W: Sequence[Scalars],
     tau: Scalars,
     sigma: float,
-    cut: float,
 ) -> PartMethod:
     """Return embedding as one exchange of states (Khan 2002, eqs. 2.24-2.27).
 
@@ -236,7 +235,6 @@ def embedding_method(
         W: Orthonormal rows, one per degree of freedom.
         tau: Joint force [N or N m], nv scalars.
         sigma: Decay rate of residuals [1/s].
-        cut: Smallest relative singular value of independent constraints.
     """
 
     def send(_: Subsystem, own: EmbeddedState, __: Any) -> tuple[EmbeddedState, Any]:
@@ -256,7 +254,7 @@ def embedding_method(
         still = JointVector([0.0] * sum(len(one.velocities) for one in parts))
         model, plan = around(position, still).model, around(position, still).plan
         terms = constraints(model, plan, position)
-        basis = Complement(model, terms, W, cut)
+        basis = Complement(model, terms, W)
         selected: list[Scalar] = [0.0] * plan.nv
         for rate, w in zip(z, W, strict=True):
             selected = [x + rate * y for x, y in zip(selected, w, strict=True)]

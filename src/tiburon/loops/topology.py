@@ -368,6 +368,7 @@ def _short_cycles(graph: "networkx.MultiGraph[str]") -> list[tuple[str, ...]]:
 # -- topology of a robot ---------------------------------------------------------------------------
 
 
+@public
 @record
 class Topology:
     """Topology of a robot: links, joints, cycles, class and mobility count."""

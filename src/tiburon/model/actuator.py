@@ -138,6 +138,7 @@ def speed_fade(v: Scalar, most: Scalar) -> Scalar:
     return clipped((1.0 - np.abs(v) / most) / SPEED_FADE_FRACTION, 0.0, 1.0)
 
 
+@public
 @record
 class Motor:
     """Parameters of a direct-current motor (Nahon 1991, eqs. 6.44 to 6.47).
@@ -217,6 +218,7 @@ class Motor:
         return torque_range(speed, *fixed, self.brush_drop or None, most, limit)
 
 
+@public
 @record
 class Actuator:
     """An actuator of a joint; immutable, compares by value.

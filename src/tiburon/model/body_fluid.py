@@ -32,6 +32,7 @@ ORTHOGONALITY_TOLERANCE = 1e-9
 """Largest cosine between chord and span: rounding of printed digits."""
 
 
+@public
 @record
 class ThinFoil:
     """A thin symmetric foil that stalls to a flat plate.
@@ -479,7 +480,8 @@ class BodyFluid:
     """Added inertia about the body origin, body axes, angular rows first [kg m^2, kg m, kg].
 
     A symmetric 6 x 6 matrix, or six diagonal entries; None where there is none. `added_mass_from`
-    converts published matrices.
+    converts published matrices. The result of `panel_added_mass` is taken whole and converted from
+    its density to the reference density.
     """
 
     drag: tuple[Drag, ...] = ()
@@ -504,6 +506,9 @@ class BodyFluid:
         element = "body fluid"
         convert(self, number, element, "volume", least=0.0)
         convert(self, vec3, element, "center_of_buoyancy")
+        if self.reference_density is not None:
+            convert(self, positive_density, element, "reference_density")
+        object.__setattr__(self, "added_mass", self._at_reference_density(element))
         matrices = ("added_mass", "linear_damping", "quadratic_damping")
         convert(self, matrix6, element, *(x for x in matrices if getattr(self, x) is not None))
         for quantity in ("linear_damping", "quadratic_damping"):
@@ -537,5 +542,16 @@ class BodyFluid:
                     f"{element}: {part} must be a tuple of {expected}, got {shown(given)}"
                 )
             object.__setattr__(self, part, tuple(given))
-        if self.reference_density is not None:
-            convert(self, positive_density, element, "reference_density")
+
+    def _at_reference_density(self, element: str) -> object:
+        """Return the added mass, converted if it states the density it was computed for."""
+        given: object = self.added_mass
+        matrix, density = getattr(given, "matrix", None), getattr(given, "density", None)
+        if matrix is None or density is None:
+            return given
+        if self.reference_density is None:
+            raise ModelError(
+                f"{element}: added_mass was computed for {density:g} kg/m^3, so it cannot apply to "
+                "any fluid unscaled; give reference_density, or pass its matrix"
+            )
+        return np.array(matrix) * (self.reference_density / density)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError, shown
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.user_joint import joint_graph
@@ -83,6 +84,7 @@ class JointMotion(NamedTuple):
     """Velocity variables [m/s or rad/s], shape (nv of the joint,)."""
 
 
+@public
 class TracedClosure(ABC):
     """A closure whose residuals are functions of frames and joints."""
 

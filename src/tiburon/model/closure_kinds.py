@@ -15,7 +15,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from tiburon.argument_checks import check_signature
-from tiburon.errors import ModelError, OptionError, TraceError, shown
+from tiburon.arguments import public
+from tiburon.errors import ArgumentError, ModelError, OptionError, TraceError, shown
 from tiburon.model.body import WORLD
 from tiburon.model.closure import (
     MOTION_SIZE,
@@ -44,6 +45,7 @@ from tiburon.spatial import Scalar, Vec3, quaternion_to_matrix
 from tiburon.spatial.vec3 import ZERO3, add, cross, dot, scale, subtract, vec3
 
 
+@public
 @record
 class TendonCoupling(TracedClosure):
     """A coupling of weighted sums of joint positions, as by cables over pulleys; compares by value.
@@ -208,6 +210,7 @@ class Touch(NamedTuple):
     """Directions in the plane without slip."""
 
 
+@public
 @record
 class SurfaceContact(TracedClosure):
     """A body that touches a plane at one point without slip along some directions."""
@@ -305,6 +308,7 @@ def slip(plane: FrameMotion, body: FrameMotion, lever: Vec3) -> Vec3:
     return subtract(of_body, of_plane)
 
 
+@public
 @record
 class Blade(SurfaceContact):
     """An edge that touches a plane at one point and does not slip sideways there.
@@ -343,6 +347,7 @@ class Blade(SurfaceContact):
         return Touch(normal, ZERO3, dot(normal, apart), (scale(across, 1.0 / sine),))
 
 
+@public
 @record
 class RollingDisc(SurfaceContact):
     """A thin disc that rolls without slip on a plane and may tilt; contact is at its lowest point.
@@ -422,6 +427,7 @@ REST_TOLERANCE = 1e-12
 """Largest velocity residual at rest, due to rounding [m/s or rad/s]."""
 
 
+@public
 @record
 class ConstraintFunction(TracedClosure):
     """A constraint whose residuals are computed by a function; all vanish while it holds.
@@ -569,11 +575,24 @@ class ConstraintFunction(TracedClosure):
 
     def position_residuals(self, *seen: Any) -> Any:
         """Return the position residuals."""
+        self._check_seen("position_residuals", seen)
         return self.function(*seen)
 
     def velocity_residuals(self, *seen: Any) -> Any:
         """Return the velocity residuals."""
+        self._check_seen("velocity_residuals", seen)
         return self.function(*seen)
+
+    def _check_seen(self, where: str, seen: tuple[Any, ...]) -> None:
+        """Raise unless there is a frame for each of `frames` and a joint for each of `joints`."""
+        wanted = ["R"] * len(self.frames) + ["q"] * len(self.joints)
+        if len(seen) != len(wanted) or not all(map(hasattr, seen, wanted)):
+            raise ArgumentError(
+                f"ConstraintFunction.{where}",
+                "seen",
+                f"{len(self.frames)} frames with R and p, then {len(self.joints)} joints with q",
+                shown(seen),
+            )
 
     def check(self, joints: Mapping[str, Joint]) -> None:
         """Raise if a named joint cannot be constrained."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tiburon.argument_checks import refuse_unusable
+from tiburon.argument_checks import is_whole, refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, NonFiniteError, ShapeError, shown
@@ -132,6 +132,7 @@ def over_joints(
     return np.stack(columns, axis=-1).astype(np.float64, copy=False)
 
 
+@public
 class StateSpace(NamedParts):
     """The state space of a robot: configurations q and velocities v of its joints."""
 
@@ -189,7 +190,13 @@ class StateSpace(NamedParts):
             q, shape (..., nq); v, shape (..., nv), standard normal, or uniform within the speed
             limit of a joint that this would exceed.
         """
-        return random_state(self.joints, np.random.default_rng(rng), shape, limits=limits)
+        from numpy import random
+
+        sources = (random.Generator, random.BitGenerator, random.SeedSequence, random.RandomState)
+        if not (rng is None or is_whole(rng) or isinstance(rng, sources)):
+            # NumPy descends into nested lists without end
+            raise DomainError("rng", "a NumPy generator, or a whole number as seed", shown(rng))
+        return random_state(self.joints, random.default_rng(rng), shape, limits=limits)
 
     @public
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:

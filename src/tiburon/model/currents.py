@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from tiburon.argument_checks import check_signature
+from tiburon.arguments import public
 from tiburon.errors import ModelError, shown
 from tiburon.model.value_checks import Vec3 as FloatVec3
 from tiburon.model.value_checks import convert, finite_array, number, vec3
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # derivatives are imported on first use, so that robots on land start faster
 
 
+@public
 class Current(ABC):
     """Velocity of the water as a function of time and position; immutable, compares by value.
 
@@ -212,6 +214,7 @@ def _positive(value: object, owner: str, name: str) -> float:
     return found
 
 
+@public
 @record(slots=False)
 class UniformCurrent(Current):
     """Constant velocity."""
@@ -227,6 +230,7 @@ class UniformCurrent(Current):
         return self.speed
 
 
+@public
 @record(slots=False)
 class LinearShear(Current):
     """Velocity that decreases linearly from the surface to zero, and is zero below."""
@@ -251,6 +255,7 @@ class LinearShear(Current):
         return scale(self.surface_speed, np.minimum(np.maximum(share, 0.0), 1.0))
 
 
+@public
 @record(slots=False)
 class PowerShear(Current):
     """Turbulent boundary layer over the sea floor: a power law of the height, 1/7 by default."""
@@ -280,6 +285,7 @@ class PowerShear(Current):
         return scale(self.surface_speed, share**self.exponent)
 
 
+@public
 @record(slots=False)
 class Tide(Current):
     """Sinusoidal velocity: mean + amplitude sin(2 pi t / period + phase), uniform in space."""
@@ -328,6 +334,7 @@ class Wave:
         convert(self, _positive, "wave", "period")
 
 
+@public
 @record(slots=False)
 class Waves(Current):
     """Superposed Airy waves on deep water; above the mean surface the velocity is that at it.
@@ -381,6 +388,7 @@ class Waves(Current):
         return total
 
 
+@public
 @record(slots=False)
 class TableCurrent(Current):
     """Time series of velocities, uniform in space; linear interpolation, constant beyond."""
@@ -413,6 +421,7 @@ class TableCurrent(Current):
         return total
 
 
+@public
 @record(slots=False)
 class CurrentSum(Current):
     """Sum of several currents."""

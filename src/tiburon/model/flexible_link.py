@@ -32,6 +32,9 @@ AXES = {"twist": (1.0, 0.0, 0.0), "bend_y": (0.0, 1.0, 0.0), "bend_z": (0.0, 0.0
 MOST_SEGMENTS = 1000
 """Largest number of cells of one beam."""
 
+SMALLEST_MASS = 1e-100
+"""Smallest mass of a segment [kg]; moments of inertia of far smaller ones underflow."""
+
 
 @record
 class BeamSection:
@@ -182,6 +185,12 @@ def flexible_link(
     if not chosen:
         raise OptionError("deformations", DEFORMATIONS, given)
     cell = l / segments
+    if rho * section.area * 0.5 * cell < SMALLEST_MASS:
+        raise ModelError(
+            f"{element}: density times the volume of a segment must be at least "
+            f"{SMALLEST_MASS:g} kg, got {rho:g} kg/m^3; check units",
+            name=name,
+        )
     stiffness = {
         "twist": G * section.torsion_constant / cell,
         "bend_y": E * section.second_moment_y / cell,

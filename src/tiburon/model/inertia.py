@@ -26,6 +26,7 @@ ASYMMETRY_TOLERANCE = 1e-9
 Tensor6: TypeAlias = tuple[float, float, float, float, float, float]
 
 
+@public
 @record
 class Inertia:
     """Mass, center of mass and inertia tensor of a rigid body; immutable, compares by value.
@@ -50,7 +51,13 @@ class Inertia:
     """
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mass", number(self.mass, "inertia", "mass"))
+        mass = number(self.mass, "inertia", "mass")
+        if mass < 0.0:
+            raise ModelError(
+                f"inertia: mass must be positive, got {mass:.6g} kg; leave the inertia out for a "
+                "massless body"
+            )
+        object.__setattr__(self, "mass", mass)
         object.__setattr__(self, "com", vec3(self.com, "inertia", "center of mass"))
         object.__setattr__(self, "tensor", _tensor6(self.tensor))
 
@@ -167,12 +174,6 @@ class Inertia:
     def check(self, body: str) -> None:
         """Raise `ModelError` naming the body if this inertia is physically impossible."""
         element = f"body {body!r}"
-        if self.mass < 0.0:
-            raise ModelError(
-                f"{element}: mass must be positive, got {self.mass:.6g} kg; "
-                "leave the inertia out for a massless body",
-                name=body,
-            )
         if self.mass == 0.0 and (any(self.tensor) or any(self.com)):
             raise ModelError(
                 f"{element}: a massless body cannot have an inertia tensor or center of mass, "

@@ -32,6 +32,7 @@ RANK_TOLERANCE = 1e-10
 """Singular value of the normalized work matrix below which a direction is unactuated."""
 
 
+@public
 @record(slots=False, eq=False)
 class JointActuation:
     """Actuation of one joint at one position: work matrix, rank and bearing loads."""

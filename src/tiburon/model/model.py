@@ -18,7 +18,15 @@ from tiburon.model.closure import Closure, structure_of
 from tiburon.model.configuration import StateSpace, spread
 from tiburon.model.joints import Joint
 from tiburon.model.parts import Parts, checked, joint_positions, joint_slices
-from tiburon.model.plan import Plan, RunTime, immovable_joints, needs_check, nothing_resists
+from tiburon.model.plan import (
+    INERTIAL_PARAMETERS,
+    Plan,
+    RunTime,
+    armature_words,
+    immovable_joints,
+    needs_check,
+    nothing_resists,
+)
 from tiburon.model.pose import Pose
 from tiburon.model.user_code import UserParts
 from tiburon.model.value_checks import check_name
@@ -115,7 +123,8 @@ class Model(StateSpace):
             cylinders: Hydraulic cylinders, between two points or at joints.
             cables: Cables with winches, between two points.
             contact_pairs: Bodies that touch, or do not: links of one tree that touch each other,
-                pairs that are left out, friction of a pair.
+                pairs that are left out, friction of a pair. Runs of a robot with pairs that touch
+                have contact, also without ground.
             poses: Named configurations such as "home": nq values, or values by joint name; joints
                 left out are neutral.
             about: Description of the robot and the sources of its values.
@@ -549,31 +558,44 @@ class Model(StateSpace):
 
     @public
     def parameters(self) -> Array:
-        """Return the inertial run-time parameters of compiled code, shape (number of names,).
+        """Return inertial parameters of all bodies and armatures of all joints, shape (names,).
 
-        These belong to the private layout, after bodies on fixed joints are joined to their parents
-        and frames are re-chosen; zeros are structure and left out. Order and meaning:
-        `parameter_names`.
+        Per body those of `inertial_parameters`, in its own frame: mass [kg], first moment [kg m],
+        rotational inertia about its origin [kg m^2]. Then the armatures [kg m^2 or kg], one per
+        degree of freedom. Zeros are listed, too. Order: `parameter_names`.
         """
-        return np.array(self.plan.parameters, dtype=np.float64)
+        numbers = [x for body in self.bodies for x in body.inertia.rigid]
+        numbers += [x for joint in self.joints if joint.dof for x in joint.armatures]
+        return np.array(numbers, dtype=np.float64)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """One name per entry of `parameters`, such as "upper.mass" or "upper.inertia_xx"."""
-        return self.plan.parameter_names
+        """One name per entry of `parameters`, and per column of `inertia_derivatives`.
+
+        Those of bodies, such as "upper.mass" or "upper.inertia_xx", are the columns of `regressor`.
+        Armatures are named by their joint: "elbow.armature", or "ball.armature_2" for the second of
+        several degrees of freedom.
+        """
+        names = [f"{body}.{word}" for body in self.body_names for word in INERTIAL_PARAMETERS]
+        for joint in self.joints:
+            if joint.dof:
+                names += [f"{joint.name}.{word}" for word in armature_words(joint.armatures)]
+        return tuple(names)
 
     @public
     def structure_key(self) -> bytes:
-        """Return a digest of everything that compiled code depends on except `parameters`.
+        """Return a digest of everything that compiled code depends on except inertial values.
 
         Equal keys mean equal code: topology, joint kinds and axes, placements, names, which
-        inertial parameters are zero, and with loops which joints are actuated.
+        inertial parameters are zero, and with loops which joints are actuated and the pose "home".
         """
         self.check_unchanged()
         if not self.loops:
             return self.plan.structure_key
-        # with loops, the actuated joints decide the distribution of forces
+        # with loops, the actuated joints decide the distribution of forces, and configurations
+        # around the pose "home" the order of elimination and the choice of independent joints
         joints = {joint.name: joint for joint in self.joints}
         loops = tuple(structure_of(loop, joints) for loop in self.loops)
-        closing = structure_text((loops, self.actuated_joint_names))
+        home = tuple(float(x) for x in self.poses.get("home", ()))
+        closing = structure_text((loops, self.actuated_joint_names, home))
         return blake2b(closing.encode(), key=self.plan.structure_key).digest()

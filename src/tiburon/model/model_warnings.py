@@ -69,7 +69,8 @@ def model_warnings(model: Model) -> tuple[Suspicion, ...]:
 
     Checks for missing and placeholder inertias, for lengths in millimeters, masses in grams and
     angles in degrees, for centers of mass far from their bodies, for limits of zero, for volumes in
-    liters, and for mesh files that do not exist.
+    liters, for bodies without hydrodynamic coefficients beside others that have them, and for mesh
+    files that do not exist.
 
     Args:
         model: Any robot.
@@ -95,7 +96,7 @@ def model_warnings(model: Model) -> tuple[Suspicion, ...]:
         element = f"joint {body.joint.name!r}"
         checks = [_resisted(model, body.joint), _length(body), _limits(body.joint)]
         found += [Suspicion(element, sentence) for check in checks for sentence in check]
-    return (*found, *_buoyancy(model), *_meshes(model))
+    return (*found, *_buoyancy(model), *_dry(model), *_meshes(model))
 
 
 def body_sizes(model: Model) -> dict[str, float]:
@@ -244,6 +245,46 @@ def _buoyancy(model: Model) -> Iterator[Suspicion]:
             "water",
             f"bodies of {mass:.4g} kg displace {volume:.4g} m^3, a density of {mass / volume:.3g} "
             "kg/m^3; check the unit of volumes (liters?) and masses",
+        )
+
+
+def dry_bodies(model: Model) -> list[str]:
+    """Return the bodies with mass or shapes that have no hydrodynamic coefficients."""
+    return [
+        body.name
+        for body in model.bodies
+        if body.fluid is None and (body.inertia.mass > 0.0 or body.shapes)
+    ]
+
+
+def bodies_of_added_mass_alone(model: Model) -> list[str]:
+    """Return the bodies with added mass that have neither buoyancy nor drag, as of SDF files."""
+    found = []
+    for body in model.bodies:
+        if (fluid := body.fluid) is not None and fluid.added_mass is not None:
+            forces = (fluid.drag, fluid.fins, fluid.linear_damping, fluid.quadratic_damping)
+            if fluid.volume == 0.0 and not any(forces):
+                found.append(body.name)
+    return found
+
+
+def _dry(model: Model) -> Iterator[Suspicion]:
+    """Report bodies without hydrodynamic coefficients among others that have them."""
+    dry = dry_bodies(model)
+    if dry and len(dry) < len(model.bodies) and any(body.fluid for body in model.bodies):
+        yield Suspicion(
+            "water",
+            f"{len(dry)} of {len(model.bodies)} bodies have no hydrodynamic coefficients, such as "
+            f"{dry[0]!r}: in water they have neither buoyancy nor drag; give them "
+            "fluid=BodyFluid(...), or estimate it with add_hydrodynamics",
+        )
+    bare = bodies_of_added_mass_alone(model)
+    if bare:
+        yield Suspicion(
+            "water",
+            f"{len(bare)} of {len(model.bodies)} bodies have added mass, but neither buoyancy nor "
+            f"drag, such as {bare[0]!r}; give them a volume and drag=(...), or estimate all "
+            "coefficients with add_hydrodynamics(overwrite=True)",
         )
 
 

@@ -58,6 +58,13 @@ INERTIAL_PARAMETERS = (
 )
 """Inertial parameters about the plan frame's origin: mass [kg], moment [kg m], tensor [kg m^2]."""
 
+_NOMINAL = {
+    **{f"moment_{axis}": 0.0 for axis in "xyz"},
+    **{f"inertia_{axis}{axis}": 0.1 for axis in "xyz"},
+    **{f"inertia_{axes}": 0.0 for axes in ("xy", "xz", "yz")},
+}
+"""Parameters of a nominal body of 1 kg whose radius of gyration is 0.3 m."""
+
 ROUNDING_TOLERANCE = 1e-14
 """Inertial parameters below this fraction of the summands are rounding, and set to zero."""
 
@@ -175,7 +182,7 @@ class Plan:
 
         Args:
             model: The robot.
-            parameters: Scalars that replace `Model.parameters`, in the same order; the model's own
+            parameters: Scalars that replace `Plan.parameters`, in that order; those of the model
                 by default.
         """
         if parameters is not None:
@@ -325,7 +332,11 @@ class Plan:
                 for body in bodies
                 for number in INERTIAL_PARAMETERS
             ),
-            *(f"{body.name}.{word}" in names for body in bodies for word in _armature_words(body)),
+            *(
+                f"{body.name}.{word}" in names
+                for body in bodies
+                for word in armature_words(body.armature)
+            ),
         )
 
     def with_parameters(self, parameters: Scalars) -> "Plan":
@@ -336,7 +347,7 @@ class Plan:
                 "parameters",
                 f"{len(self.parameter_names)} inertial parameters of model {self.name!r}",
                 len(given),
-                advice="model.parameter_names lists them",
+                advice="plan.parameter_names lists them",
             )
         values = iter(given)
         numbers = iter([next(values) if used else 0.0 for used in self._used])
@@ -372,6 +383,15 @@ class Plan:
             if body.armature is not None:
                 found[body.v] = body.armature
         return found
+
+    def with_nominal_inertias(self) -> "Plan":
+        """Return the same plan with inertial values that follow from its structure alone.
+
+        Unit masses and armatures, centers of mass at the origins, tensors of a body of some size:
+        decisions that code depends on must be those of all robots that share it.
+        """
+        words = [name.rpartition(".")[2] for name in self.parameter_names]
+        return self.with_parameters([_NOMINAL.get(word, 1.0) for word in words])
 
     @cached_property
     def has_couplings(self) -> bool:
@@ -429,7 +449,7 @@ def _parameter_names(
     return names + tuple(
         f"{body.name}.{word}"
         for body in bodies
-        for word, x in zip(_armature_words(body), body.armature or (), strict=True)
+        for word, x in zip(armature_words(body.armature), body.armature or (), strict=True)
         if x != 0.0 or body.index in armatures
     )
 
@@ -447,9 +467,9 @@ def armatures_of(joints: Sequence[Joint]) -> dict[str, tuple[float, ...]]:
     return found
 
 
-def _armature_words(body: PlanBody) -> tuple[str, ...]:
+def armature_words(armatures: Sequence[Scalar] | None) -> tuple[str, ...]:
     """Return the parameter names of a joint's armatures."""
-    count = len(body.armature or ())
+    count = len(armatures or ())
     return ("armature",) if count == 1 else tuple(f"armature_{k + 1}" for k in range(count))
 
 

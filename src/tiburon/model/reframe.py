@@ -490,7 +490,7 @@ def _place(
     placement = place(R, p, k)
     if placement.offset == 0.0:
         return placement, joint
-    return placement, joint.rebased(joint.axis, joint.offset + sign * placement.offset)
+    return placement, joint.rebased(joint.axis, joint.offset_and(sign * placement.offset))
 
 
 def _is_cheap(link: Link, frame: _Candidate) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.argument_checks import check_signature
+from tiburon.arguments import public
 from tiburon.errors import ModelError, shown
 from tiburon.model.currents import (
     Current,
@@ -22,6 +23,7 @@ from tiburon.record import field, record
 from tiburon.spatial import Scalar, Scalars
 
 
+@public
 @record
 class Water:
     """A fluid of uniform density with a current; immutable, compares by value.

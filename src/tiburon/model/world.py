@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError, shown
 from tiburon.model.contact_kinds import MATERIAL, ContactMaterial, check_material
 from tiburon.model.user_code import refuse_replaced
@@ -184,6 +185,7 @@ OVERRIDE_ADVICE = "add to it, but override nothing; define a Current for your ow
 """Remedy for subclasses that override methods."""
 
 
+@public
 @record
 class World:
     """The world around a robot: gravity, ground, water; immutable, compares by value.

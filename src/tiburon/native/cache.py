@@ -26,8 +26,9 @@ Size. Beside the entries lies a ledger: a file of zeros, one byte long for every
 stored. Each store appends to it, which processes may do at once; only its length counts. When the
 length exceeds the limit, the directory is listed, the least recently used entries are removed, and
 the ledger is set to what remains. That frees a tenth of the limit, so listing costs each store
-little. The ledger overestimates where entries were replaced or removed by hand: then the directory
-is listed early. It may miss what is stored while another process lists: the next listing finds it.
+little. The first store of a process lists it as well, and removes what killed processes left. The
+ledger overestimates where entries were replaced or removed by hand: then the directory is listed
+early. It may miss what is stored while another process lists: the next listing finds it.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from tiburon.errors import CacheWarning
 from tiburon.native.cache_file import FORMAT_VERSION, blake2b, pack_entry, read_name, unpack_entry
 from tiburon.operating_system import (
     has_users,
+    lock_file,
     open_flags,
     refuses_open_targets,
     user,
@@ -173,8 +175,10 @@ UNIT = 4096
 
 # neither links nor pipes: the ledger is a file of this directory
 _PLAIN = open_flags("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
-# what is still being written after this long was left behind by a process that died
+# without locks, what is still being written after this long was left by a process that died
 _STALE_AFTER = 3600.0
+# directories that this process has listed: the first listing removes what killed processes left
+_listed: set[Path] = set()
 # pruning frees some room to spare, so that it is not needed again at once
 _PRUNED_SHARE = 0.9
 
@@ -193,8 +197,9 @@ def keep_within(directory: Path, limit: int, *, stored: int, keep: str) -> None:
     """
     ledger = directory / LEDGER_NAME
     noted = _note(ledger, stored)
-    if noted is not None and noted <= limit:
+    if noted is not None and noted <= limit and directory in _listed:
         return
+    _listed.add(directory)
     left = _prune(directory, limit, keep)
     with contextlib.suppress(OSError):
         file = os.open(ledger, os.O_WRONLY | os.O_CREAT | _PLAIN, 0o600)
@@ -237,9 +242,7 @@ def _prune(directory: Path, limit: int, keep: str) -> int:
                     status = item.stat(follow_symlinks=False)
                     found.append((status.st_mtime, status.st_size, item.name))
                 elif is_temporary(item.name):
-                    written = item.stat(follow_symlinks=False).st_mtime
-                    if now - written > _STALE_AFTER:
-                        os.unlink(item.path)
+                    _remove_unfinished(item.path, now - item.stat(follow_symlinks=False).st_mtime)
     total = sum(size for _, size, _ in found)
     if total <= limit:
         return total
@@ -251,6 +254,22 @@ def _prune(directory: Path, limit: int, keep: str) -> int:
                 (directory / name).unlink()
             total -= size
     return total
+
+
+def _remove_unfinished(path: str, age: float) -> None:
+    """Remove a temporary file that no process is writing; one too many costs a compilation."""
+    file = os.open(path, os.O_RDWR | _PLAIN)
+    try:
+        lock_file(file, shared=False)
+    except (BlockingIOError, PermissionError):
+        return
+    except OSError:
+        # a file system without locks
+        if age < _STALE_AFTER:
+            return
+    finally:
+        os.close(file)
+    os.unlink(path)
 
 
 DEFAULT_SIZE_LIMIT = 512 << 20
@@ -508,8 +527,9 @@ def _load(key: str, suffix: str) -> tuple[dict[str, Any], bytes] | None:
     path = directory / f"{key}{suffix}"
     try:
         with trusted_directory(directory) as place, open(open_to_read(path, place), "rb") as file:
-            content = file.read()
-            modified = os.fstat(file.fileno()).st_mtime
+            status = os.fstat(file.fileno())
+            # a larger one was not stored here: a damaged file system, or a sparse file
+            content = file.read() if status.st_size <= _size_limit() else b""
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UntrustedError as error:
@@ -518,12 +538,14 @@ def _load(key: str, suffix: str) -> tuple[dict[str, Any], bytes] | None:
     except OSError as error:
         _warn_about_directory("read", error)
         return None
+    except MemoryError:
+        content = b""
     entry = unpack_entry(key, content)
     if entry is None:
         # the compiled replacement would hide it, but only if it can be written
         with contextlib.suppress(OSError):
             path.unlink()
-    elif time.time() - modified > _SECONDS_PER_DAY:
+    elif time.time() - status.st_mtime > _SECONDS_PER_DAY:
         # pruning goes by this time; once a day is enough and spares the disk
         with contextlib.suppress(OSError):
             os.utime(path)
@@ -565,6 +587,8 @@ def _store(key: str, suffix: str, metadata: dict[str, Any], code: bytes) -> None
         make_directory(directory)
         try:
             with trusted_directory(directory), open(open_to_write(temporary), "wb") as file:
+                with contextlib.suppress(OSError):
+                    lock_file(file.fileno(), shared=False)
                 file.write(content)
             _move(temporary, path)
         except BaseException:

@@ -104,8 +104,12 @@ Stage = Literal["one", "many", "quick one", "quick many"]
 """A part compiled with all optimizations, or quickly."""
 
 QUICK_CASES = 50_000
-"""Cases that quickly compiled code computes before optimized code is compiled. Optimized steps of
-robots repay their compilation after 70,000 to 150,000 cases (AVX-512)."""
+"""Most cases that quickly compiled code computes before optimized code is compiled. Optimized steps
+of robots repay their compilation after 70,000 to 150,000 cases (AVX-512)."""
+
+OPTIMIZING_PACE = 1e-6
+"""Time of compiling optimized code per byte of quick code [s]: half to three times this for arms,
+legged robots and chains of 1000 links. Code that has run for as long is replaced."""
 
 QUICK_LINES = {"one": (150, 500_000), "many": (150, 300_000)}
 """Least and most lines of assembly that are compiled quickly at first, for each part."""
@@ -216,8 +220,8 @@ class _Function:
     """One part of a code.
 
     A function is compiled twice unless it is short: quickly when it is first called, which takes
-    about a fourth of the time for slower code, and with all optimizations once it has computed many
-    cases. The bits of both are the same.
+    about a fourth of the time for slower code, and with all optimizations once it has run for as
+    long as that takes, or computed many cases. The bits of both are the same.
     """
 
     def __init__(self, origin: _Origin, part: Part) -> None:
@@ -230,7 +234,10 @@ class _Function:
         # what quick code was compiled from, until there is optimized code
         self._module: _Module | None = None
         self._optimizer: threading.Thread | None = None
+        # what quick code has done: cases, time in all and of one case, and how often it was timed
         self._cases = 0
+        self._spent = self._pace = 0.0
+        self._timed = 0
 
     @property
     def is_optimized(self) -> bool:
@@ -289,11 +296,45 @@ class _Function:
             wait: Whether to wait until there is optimized code, where it is needed.
         """
         self._cases += cases
-        if self._optimized is None and self._cases > QUICK_CASES:
-            if wait or self._quick is None:
+        if self._optimized is None:
+            if self._cases > QUICK_CASES and (wait or self._quick is None):
                 return self.address()
-            self.optimize_in_background()
+            if self._quick is not None and self.is_due():
+                self.optimize_in_background()
         return self._address or self.first_address()
+
+    def time_calls(self, cases: int, seconds: float) -> None:
+        """Note how long some cases took, which were computed just now [s]."""
+        if self._optimized is None and cases > 0:
+            pace = seconds / cases
+            # the first call also reads the code from memory
+            self._pace = min(self._pace, pace) if self._timed else pace
+            self._timed += 1
+            self._spent += seconds
+
+    def count_calls(self, calls: int) -> None:
+        """Count calls of one case that were not timed."""
+        self._cases += calls
+        self._spent += calls * self._pace
+
+    def is_due(self) -> bool:
+        """Return whether quick code has run so long that optimized code would repay."""
+        return self._cases >= QUICK_CASES or self._spent >= self._budget()
+
+    def _budget(self) -> float:
+        """Return how long quick code may run, 0 if there is none [s]."""
+        return 0.0 if self._quick is None else OPTIMIZING_PACE * len(self._quick.code)
+
+    def calls_left(self) -> int | None:
+        """Return how many calls of one case may follow until it is due; None if none was timed."""
+        if self._timed < 2:
+            return None
+        by_time = (self._budget() - self._spent) / max(self._pace, 1e-9)
+        return max(1, min(QUICK_CASES - self._cases, int(by_time)))
+
+    def calls_within(self, seconds: float) -> int:
+        """Return how many calls of one case take a time [s], at least 1."""
+        return max(1, int(seconds / max(self._pace, 1e-9)))
 
     def blocked_lanes(self, address: int) -> int:
         """Return the cases of a group of lane-blocked rows, 0 if the code takes none of them.
@@ -398,7 +439,9 @@ class Code:
             plain = [np.require(array, requirements=("C", "A")) for array in arrays]
             given, made = pointers(plain), pointers(results)
             one = self._call(_ONE, self.one.first_address())
+            start = time.perf_counter()
             status = one(given.ctypes.data, made.ctypes.data)
+            self.one.time_calls(1, time.perf_counter() - start)
             # the fast call needs no check of bound parameters, so the function has none
             sound = all(
                 np.isfinite(array).all()
@@ -432,17 +475,21 @@ class Code:
         useful = int(count * seconds / MIN_THREAD_WORK)
         if useful > 1:
             useful = min(useful, default_threads() if threads is None else threads)
+        start = time.perf_counter()
         if useful > 1:
-            return run_in_parts(
+            status = run_in_parts(
                 lambda begin, end: many(*addresses, begin, end),
                 count,
                 threads=useful,
                 granule=host().lanes,
             )
-        start = time.perf_counter()
+            self.many.time_calls(count, time.perf_counter() - start)
+            return status
         status = many(*addresses, 0, count)
+        taken = time.perf_counter() - start
+        self.many.time_calls(count, taken)
         if count >= 16 * host().lanes:
-            self._seconds = (time.perf_counter() - start) / count
+            self._seconds = taken / count
         return status
 
     def guess_seconds(self) -> float:

@@ -51,8 +51,14 @@ if TYPE_CHECKING:
 __all__ = ["Kernel", "NativeKernel", "ProgramSource", "Source", "kernel_of", "make_kernel"]
 
 
+CALLS_BEFORE_TIMING = 20
+"""Calls of quickly compiled code after which it is timed, to replace it by the time it has run."""
+
 CALLS_BETWEEN_CHECKS = 1000
-"""Calls of quickly compiled code after which it looks again for optimized code."""
+"""Most calls of quickly compiled code after which it looks again for optimized code."""
+
+CHECK_INTERVAL = 0.02
+"""Time that those calls take at most [s]."""
 
 
 class NativeKernel(NamedTuple):
@@ -166,6 +172,8 @@ class Kernel:
         self._builtin: Callable[..., Any] | None = None
         # the table of a builtin with quickly compiled code
         self._counted: AddressTable | None = None
+        # calls of it since they were counted last
+        self._calls = 0
         layout = object_layout()
         self._row_loop: RowLoop | None = None
         self._plain: PlainBatch | None = None
@@ -264,7 +272,7 @@ class Kernel:
         """Return the kernel of all derivatives, by an algorithm of its own where there is one.
 
         Dynamics of robots whose velocities are rates of positions are differentiated by recursion,
-        which takes a third of the time. The options are those of `forward`.
+        which takes about half of the time. The options are those of `forward`.
         """
         return self._derived(self.derivative("jacobian", of, by, values))
 
@@ -342,6 +350,7 @@ class Kernel:
         code = self._code
         if self._part != "one" or not isinstance(code, Code):
             return None
+        self._calls = min(QUICK_CASES, CALLS_BEFORE_TIMING)
         # asked first: optimized code may arrive at any time
         optimized = code.one.is_optimized
         # where batches come first, the fallback compiles the function for one case
@@ -361,7 +370,7 @@ class Kernel:
             name=self._builtin_name(),
             doc=self._doc(),
             kernel_address=address,
-            calls=UNLIMITED if optimized else QUICK_CASES if wanted else 0,
+            calls=UNLIMITED if optimized else self._calls if wanted else 0,
             form=form,
             argument_names=[item.name for item in signature.arguments],
             argument_shapes=[item.shape for item in signature.arguments],
@@ -385,7 +394,9 @@ class Kernel:
         if all(name.isidentifier() and not keyword.iskeyword(name) for name in names):
             listed = ["*", "out=None", "errors='raise'", "threads=None"]
             more = ["**parameters"] if self.parameters else []
-            more = more if self._named_parameters is None else ["time=None", "parameters=None"]
+            if self._named_parameters is not None:
+                more = ["time=0.0"] if "time" in self.parameters else []
+                more.append("parameters=None")
             lines += [f"{self._builtin_name()}({', '.join([*names, *listed, *more])})", "--", ""]
         lines += [f"Compiled {self.name}; one case, or leading batch dimensions.", ""]
         lines += [f"{i.name}: shape {_leading(i.shape)}" for i in self.inputs]
@@ -440,7 +451,7 @@ class Kernel:
         if status:
             failed = failed_cases(signature, arrays, batch, results)
             if failed.any() and errors == "raise":
-                raise explain_failure(self.name, self.program, signature, arrays, failed)
+                raise explain_failure(self._source, signature, arrays, failed)
             for result in results:
                 result[failed] = np.nan
         answer = self._deliver(out, results)
@@ -458,10 +469,20 @@ class Kernel:
         elif not table.has_kernel():
             # batches alone need none
             if code.one.is_loaded:
-                table.set_kernel(code.one.first_address(), QUICK_CASES)
+                table.set_kernel(code.one.first_address(), self._calls)
         else:
-            code.one.optimize_in_background()
-            table.set_kernel(code.one.first_address(), CALLS_BETWEEN_CHECKS)
+            code.one.count_calls(self._calls)
+            # this call is timed; unless others were, the next one decides
+            self._calls = 1
+            left: int | None
+            if code.one.is_due():
+                code.one.optimize_in_background()
+                left = min(CALLS_BETWEEN_CHECKS, code.one.calls_within(CHECK_INTERVAL))
+            else:
+                left = code.one.calls_left()
+            if left is not None:
+                self._calls = left
+                table.set_kernel(code.one.first_address(), left)
 
     def _in_order(self, arguments: Sequence[Any], named: dict[str, Any]) -> Sequence[Any] | None:
         """Return arguments in order if keywords are exactly those that are missing, else None."""
@@ -671,17 +692,13 @@ def failed_cases(
 
 
 def explain_failure(
-    name: str,
-    program: Callable[[], Program],
-    signature: Signature,
-    arrays: Sequence[Array],
-    failed: NDArray[np.bool_],
+    source: Source, signature: Signature, arrays: Sequence[Array], failed: NDArray[np.bool_]
 ) -> TiburonError:
     """Return the error for the first failed case.
 
     Args:
-        name: Name of the kernel.
-        program: Returns the program; called only if all inputs are finite.
+        source: Source of the kernel: may explain the failure itself by ``explain(inputs, where)``,
+            else its program is diagnosed, if all inputs are finite.
         signature: Signature of the kernel.
         arrays: Its inputs.
         failed: Which cases failed; at least one.
@@ -702,13 +719,17 @@ def explain_failure(
         item.name: np.broadcast_to(array, batch + item.shape)[case]
         for item, array in zip(signature.inputs, arrays, strict=True)
     }
-    cause = diagnose(program(), inputs)
     where = f" in case {case[0] if len(case) == 1 else case}" if case else ""
+    explain = getattr(source, "explain", None)
+    known: TiburonError | None = explain(inputs, where) if explain else None
+    if known is not None:
+        return known
+    cause = diagnose(source.program(), inputs)
     count = int(failed.sum())
     more = f" ({count} of {failed.size} cases failed)" if batch and count > 1 else ""
     reason = cause.message if cause else "a result beyond the range of float64"
     return DomainError(
-        name,
+        source.name,
         "a finite result",
         f"none{where}{more}: {reason}",
         advice="check the inputs and the model" + (", or pass errors='flag'" if batch else ""),

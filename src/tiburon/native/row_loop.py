@@ -190,9 +190,6 @@ class RowLoop:
         names: Names of the inputs, parameters included, in the order of a line of the table.
         output_names: Names of the outputs, which follow them.
         width: Length of a line.
-        run_one: Computes one case again and again: takes the address of a job with contiguous
-            float64 arrays, the number of the first call, and that of the call before which to stop;
-            returns the number of the call that met a non-finite value, or of the last.
     """
 
     def __init__(self, code: Code) -> None:
@@ -208,7 +205,9 @@ class RowLoop:
         )
         # time of one case in one call of a batch, 0 until it was measured [s]
         self._seconds = 0.0
-        _, self.run_one, self._of_many = _loops()
+        # whether calls of one case take quick code, and are timed
+        self._is_quick = True
+        _, self._of_one, self._of_many = _loops()
 
     def guess_seconds(self, cases: int | None) -> float:
         """Estimate the time of one call, for one case or for a batch [s]."""
@@ -254,6 +253,27 @@ class RowLoop:
         address = function.address_for(cases, wait=True)
         return Job.of(address, table(function.blocked_lanes(address)), self._inputs)
 
+    def run_one(self, job: Job, begin: int, end: int) -> int:
+        """Compute one case again and again.
+
+        Args:
+            job: Calls with contiguous float64 arrays. They take optimized code once it is there.
+            begin: Number of the first call.
+            end: Number of the call before which to stop.
+
+        Returns:
+            Number of the call that met a non-finite value; `end` if none did.
+        """
+        if not self._is_quick:
+            return self._of_one(job.address, begin, end)
+        one = self._code.one
+        self._is_quick = not one.is_optimized
+        job.fields[0] = one.address_for(0, wait=False)
+        start = time.perf_counter()
+        reached = self._of_one(job.address, begin, end)
+        one.time_calls(reached - begin, time.perf_counter() - start)
+        return reached
+
     def run_many(
         self,
         job: Job,
@@ -287,7 +307,10 @@ class RowLoop:
             tables = steps.ctypes.data, self._out_steps.ctypes.data
             found = self._of_many(job.address, begin, end, *tables, first, last, block)
             reached.append(found)
-            self._seconds = (time.perf_counter() - began) / (max(found - begin, 1) * (last - first))
+            taken = time.perf_counter() - began
+            computed = max(found - begin, 1) * (last - first)
+            self._seconds = taken / computed
+            self._code.many.time_calls(computed, taken)
             return 0
 
         seconds = self._seconds or self._code.guess_seconds()

@@ -188,13 +188,16 @@ def _driver(path: Path, part: Part) -> Driver | None:
         data = json.loads(os.read(file, OWNER_BYTES) or b"{}")
         host, pid = str(data["host"])[:80], int(data["pid"])
         since = float(data["since"])
-        age = _file_system_time(path.parent) - os.fstat(file).st_mtime
+        is_own = host == socket.gethostname()
+        # clocks of other hosts differ from that of the file system
+        now = time.time() if is_own else _file_system_time(path.parent)
+        age = now - os.fstat(file).st_mtime
     except (OSError, ValueError, KeyError, TypeError):
         return None
     finally:
         os.close(file)
     alive = free is False
-    if host == socket.gethostname():
+    if is_own:
         if free is None:
             alive = process_exists(pid)
     elif age < HEARTBEAT_TIMEOUT:

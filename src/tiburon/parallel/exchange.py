@@ -17,7 +17,7 @@ import numpy as np
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
 from tiburon.arrays import Array
-from tiburon.errors import DomainError, PartnerError, shown
+from tiburon.errors import DomainError, PartnerError, RunInterruptedError, shown
 from tiburon.operating_system import cpu_count
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.partitioned import CURRENT_SESSION
@@ -41,6 +41,9 @@ def carried_out(session: Any, call: Callable[[], Trajectory]) -> Trajectory:
     token = CURRENT_SESSION.set(session)
     try:
         run = call()
+    except RunInterruptedError as stop:
+        stop.run.messages = session.messages
+        raise
     finally:
         CURRENT_SESSION.reset(token)
     run.messages = session.messages
@@ -122,6 +125,7 @@ def thread_group(size: int, patience: float) -> list[_Thread]:
     return [_Thread(meeting, rank) for rank in range(size)]
 
 
+@public
 class ThreadExchange:
     """Parts of a robot in threads of this process.
 

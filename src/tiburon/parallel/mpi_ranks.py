@@ -143,6 +143,7 @@ def end_lost(comm: Any) -> None:
     atexit.register(end)
 
 
+@public
 class MPIExchange:
     """Parts of a robot on the ranks of an MPI communicator; needs `pip install 'tiburon[mpi]'`.
 

@@ -14,7 +14,9 @@ from tiburon.argument_checks import at_least
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ModelError, OptionError, ShapeError, UnknownNameError, shown
+from tiburon.functions.closed_loops import check_closed
 from tiburon.functions.kernel_source import INLINED_BODIES
+from tiburon.functions.library import closure_options
 from tiburon.loops.constraints import jacobian_pattern
 from tiburon.loops.methods import cheaper_loop_method
 from tiburon.loops.metric import ArticulatedMetric
@@ -58,6 +60,7 @@ SMALLEST_INERTIA = 1e-12
 """Smallest inertia along a joint direction of a part, relative to the largest."""
 
 
+@public
 class Partition:
     """A robot in parts; made by `partition`.
 
@@ -208,6 +211,7 @@ class Partition:
         world: World | None = None,
         fluid: Water | None = None,
         time: float = 0.0,
+        closure: bool = True,
     ) -> Array:
         """Compute joint accelerations from the parts, one after another in this process.
 
@@ -218,6 +222,7 @@ class Partition:
             world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
             fluid: The water the robot is in.
             time: Time at which driven joints and currents are evaluated [s].
+            closure: Whether to refuse states with open loops, and velocities that open them.
 
         Returns:
             Joint acceleration [m/s^2 or rad/s^2], shape (nv,); that of the undivided robot to
@@ -251,6 +256,8 @@ class Partition:
         for name, array in zip(("q", "v", "tau"), arrays, strict=True):
             if array.ndim != 1:
                 raise ShapeError(name, "one state", f"shape {array.shape}")
+        if closure_options(model, closure):
+            check_closed(model, *arrays[:2], time=time)
         found: Array = known[0](*arrays, float(time))
         return found
 

@@ -83,6 +83,9 @@ def read_receipt(path: Path) -> Receipt | None:
             return None
         fields: dict[str, Any] = json.loads(text)
         fields["files"] = {name: (int(n), str(c)) for name, (n, c) in fields["files"].items()}
+        if any(name.startswith("/") or ".." in name or "\\" in name for name in fields["files"]):
+            # a path outside the store
+            return None
         found = Receipt(**fields)
         whole = (found.block, found.first, found.stop, found.attempts)
         if not all(type(number) is int and number >= 0 for number in whole):

@@ -16,11 +16,17 @@ from tiburon.native.pool import default_threads
 from tiburon.parallel.design import Design, Point, whole_seed
 from tiburon.parallel.driver_lock import DriverLock, Part
 from tiburon.parallel.identity import differences, identity
-from tiburon.parallel.sweep_cases import BlockResult, Layout, SweepPlan, simulate_keywords
+from tiburon.parallel.sweep_cases import (
+    RUN_KEYWORDS,
+    BlockResult,
+    Layout,
+    SweepPlan,
+    check_names,
+)
 from tiburon.parallel.sweep_driver import drive
 from tiburon.parallel.sweep_header import SweepHeader
 from tiburon.parallel.sweep_progress import SweepBar, SweepProgress, Tally, progress_of_store
-from tiburon.parallel.sweep_store import SweepStore, check_names
+from tiburon.parallel.sweep_store import SweepStore
 from tiburon.parallel.sweep_task import forget_stores
 from tiburon.parallel.workers import (
     ExecutorWorkers,
@@ -161,10 +167,9 @@ def sweep(
         raise ModelError(f"model: expected a robot, got {shown(model)}; load one by tb.load(...)")
     choice("errors", errors, ERRORS)
     choice("mixed", mixed, (True, False))
-    known = simulate_keywords()
     for name in options:
-        if name not in known:
-            raise OptionError("sweep: keyword of simulate", known, name)
+        if name not in RUN_KEYWORDS:
+            raise OptionError("sweep: keyword of simulate", RUN_KEYWORDS, name)
     for name, function, takes, advice in (
         ("setup", setup, ("point", "stream"), "write def setup(point, stream): return {...}"),
         ("reduce", reduce, ("run",), "write def reduce(run): return {...}"),
@@ -222,6 +227,7 @@ def load_sweep(path: str | os.PathLike[str], *, model: Model | None = None) -> "
     return Study(SweepStore.open(Path(path), given), None, (0, 1))
 
 
+@public
 class Study:
     """A sweep on disk: results computed so far, progress, and how to resume it."""
 
@@ -306,8 +312,8 @@ class Study:
             verify: Whether to compare checksums of blocks on disk first; damaged ones are computed
                 again.
             mixed: As `sweep` takes it.
-            **code: What no file can hold and the running program does not define under its old
-                name: ``setup=``, ``reduce=``, ``control=``, ``model=``.
+            **code: What no file can hold: ``setup=``, ``reduce=``, ``control=``, ``model=``. Only
+                functions that the running script itself defines, unchanged, may be left out.
 
         Returns:
             The study itself.

@@ -6,7 +6,6 @@ asks for (another robot, world, controller, method) is compared, and cases that 
 one batch. A batch computes each case as if it ran alone, so that grouping never changes a bit.
 """
 
-import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -41,7 +40,16 @@ that ran it; raised an error."""
 STATES = ("q", "v", "x", "command")
 """Keywords of `simulate` that are stacked to batches."""
 
-RESERVED_OPTIONS = ("store", "progress", "budget", "threads", "case_numbers", "duration", "model")
+RUN_KEYWORDS = (
+    *("q", "v", "x", "world", "fluid", "control", "control_dt", "command", "forces", "prescribed"),
+    *("passive", "limits", "contact", "contact_pairs", "contact_law", "contact_tolerance"),
+    *("sensors", "events", "method", "dt", "rtol", "atol", "adaptive", "keep_inertia"),
+    *("redundancy_tolerance", "loop_method", "record_dt", "record_every", "record", "time"),
+    *("parameters", "partition", "exchange"),
+)
+"""Keywords of `simulate` that a sweep, its setup and the header of a store may pass on."""
+
+RESERVED_KEYWORDS = ("store", "progress", "budget", "threads", "case_numbers", "duration", "model")
 """Keywords of `simulate` that a sweep decides itself."""
 
 MAX_CHECKED_VALUES = 32
@@ -129,10 +137,9 @@ class SweepPlan(NamedTuple):
                 f"setup: expected keywords of simulate in a dict, got {shown(given)}; write "
                 "return {'q': ..., 'parameters': {...}}"
             )
-        known = simulate_keywords()
         for name in given:
-            if name not in known and name != "model":
-                near = nearest_name(str(name), ("model", *known))
+            if name not in RUN_KEYWORDS and name != "model":
+                near = nearest_name(str(name), ("model", *RUN_KEYWORDS))
                 advice = f"did you mean {near!r}?" if near else "see the keywords of simulate"
                 raise ModelError(
                     f"setup: {shown(name)} is not a keyword of simulate for cases; {advice}"
@@ -240,8 +247,6 @@ class SweepPlan(NamedTuple):
     ) -> None:
         """Write the results of a batch to the places of its cases."""
         statuses = run.status
-        if "interrupted" in statuses:
-            raise KeyboardInterrupt
         places = np.array(group)
         result.codes[places] = [SWEEP_STATUSES.index(status) for status in statuses]
         for k, place in enumerate(group):
@@ -400,8 +405,6 @@ def run_case(plan: SweepPlan, point: Point) -> Trajectory:
         )
     except Exception as error:
         raise plan._error(point, "simulate", error) from error
-    if "interrupted" in run.status:
-        raise KeyboardInterrupt
     if run.batch != (1,):
         raise several_cases(run)
     return run
@@ -417,13 +420,6 @@ def several_cases(run: Trajectory) -> ShapeError:
     )
 
 
-@functools.cache
-def simulate_keywords() -> tuple[str, ...]:
-    """Return the keywords of `simulate` that a sweep and its setup may pass on."""
-    names = inspect.signature(inspect.unwrap(simulate)).parameters
-    return tuple(name for name in names if name not in RESERVED_OPTIONS)
-
-
 def empty_result(layout: Layout, count: int) -> BlockResult:
     """Return results of cases that are not computed: NaN and "unfinished"."""
     arrays: dict[str, Any] = {
@@ -432,6 +428,45 @@ def empty_result(layout: Layout, count: int) -> BlockResult:
     }
     arrays |= {name: np.full((count, *shape), np.nan) for name, shape in layout.reduced.items()}
     return BlockResult(arrays, np.zeros(count, dtype=np.int64), np.full(count, np.nan), {})
+
+
+def check_names(design: Design, layout: Layout) -> None:
+    """Raise `ModelError` if names of the design and of results collide."""
+    taken = {"time", "case", "status", "end_time"}
+    for column in layout.columns:
+        taken |= {column.name, column.dimension, *column.coordinates}
+    taken |= set(layout.reduced)
+    for name in (*design.names, *case_coordinates(design, np.arange(0)), *design.dimensions):
+        if name in taken and name != "case":
+            raise ModelError(
+                f"design: {name!r} is also the name of a result; choose another name for one of "
+                "them"
+            )
+    for name in case_coordinates(design, np.arange(0)):
+        # names of parameters may have slashes; each part is a directory of the store
+        if any(not part or part.startswith(".") or "\\" in part for part in name.split("/")):
+            raise ModelError(f"design: {shown(name)} cannot name a value; choose another name")
+    for name in layout.reduced:
+        if not name or "/" in name or name.startswith((".", "__")) or name in ("zarr.json", "c"):
+            raise ModelError(f"reduce: {name!r} cannot name a value; choose another name")
+        if name in ("time", "case", "status", "end_time"):
+            raise ModelError(f"reduce: {name!r} is a name of every sweep; choose another name")
+
+
+def case_coordinates(design: Design, cases: Any) -> dict[str, Any]:
+    """Return the values of the design of some cases: numbers, or indices along their axis."""
+    indices = design.indices(cases)
+    found: dict[str, Any] = {}
+    for k, axis in enumerate(design.axes):
+        for name, column in axis.values.items():
+            if isinstance(column, range):
+                found[name] = column.start + column.step * indices[:, k]
+            elif isinstance(column, np.ndarray) and column.ndim == 1:
+                kind = np.float64 if column.dtype.kind == "f" else np.int64
+                found[name] = column[indices[:, k]].astype(kind)
+            else:
+                found[f"{name}_index"] = indices[:, k].copy()
+    return found
 
 
 def one_case(run: Trajectory, case: int, keywords: Mapping[str, Any]) -> Trajectory:

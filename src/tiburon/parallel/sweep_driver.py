@@ -20,6 +20,7 @@ from tiburon.parallel.sweep_progress import Tally
 from tiburon.parallel.sweep_store import SweepStore
 from tiburon.parallel.sweep_task import Deaths, Probed, Refusal, Task, forget_session, halves
 from tiburon.parallel.workers import AnswerQueue, WorkerLostError, Workers
+from tiburon.results.store import remove_unfinished
 from tiburon.simulation.progress import Interruption
 
 ALLOWED_DEATHS = 3
@@ -228,6 +229,20 @@ def safe_blocks(store: SweepStore) -> str:
     )
 
 
+def _finished(store: SweepStore, part: Part, *, verify: bool) -> Tally | None:
+    """Return the counts of a share whose blocks are all on disk; None of others.
+
+    Nothing is written: finished sweeps may be on a read-only disk.
+    """
+    mine = range(part[0], store.block_count, part[1])
+    if sum(block in mine for block in store.receipt_numbers()) < len(mine):
+        return None
+    if verify and any(store.receipt(block, verify=True) is None for block in mine):
+        return None
+    tally, _ = Tally.of(store, part)
+    return tally if tally.blocks_done == tally.blocks else None
+
+
 def drive(
     store: SweepStore,
     make_workers: Callable[[], Workers],
@@ -257,6 +272,9 @@ def drive(
         KeyboardInterrupt: If the user stopped the sweep.
     """
     end = None if budget is None else time.monotonic() + budget
+    done = _finished(store, part, verify=verify)
+    if done is not None:
+        return done
     lock = DriverLock(store.path, part)
     workers: Workers | None = None
     try:
@@ -264,6 +282,9 @@ def drive(
         mine = range(part[0], store.block_count, part[1])
         pending = (block for block in mine if not finished[block])
         if tally.blocks_done < tally.blocks:
+            if part == (0, 1):
+                # no other driver is alive
+                remove_unfinished(store.path)
             with Interruption() as interruption:
                 workers = make_workers()
                 tally.title = workers.title

@@ -1,10 +1,12 @@
 """Headers of sweeps: what is computed, as data; of functions they hold names and digests alone.
 
-A store never holds code. A sweep that is loaded finds its functions again among the modules of the
-running program, by module and name, and compares digests of their code.
+A store never holds code, and never decides which code runs: functions of a loaded sweep are passed
+by the caller, or are those of the running script (`__main__`) that have the stored name and digest.
+Keywords of `simulate` in a store are those that a sweep may pass on; no others are accepted.
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -16,13 +18,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.errors import RunFileError
+from tiburon.argument_checks import positive
+from tiburon.errors import RunFileError, shown
 from tiburon.model import Model
-from tiburon.parallel.design import Design
+from tiburon.parallel.design import Design, whole_seed
 from tiburon.parallel.identity import Identity
-from tiburon.parallel.sweep_cases import Layout, SweepPlan
-from tiburon.results.encoding import check_type, decode, encode, first_line, is_data
+from tiburon.parallel.sweep_cases import RUN_KEYWORDS, Layout, SweepPlan, check_names
+from tiburon.results.encoding import (
+    check_column,
+    check_type,
+    decode,
+    encode,
+    first_line,
+    is_data,
+)
 from tiburon.version import installed_version
+
+SCRIPT = "__main__"
+"""Module whose functions a loaded sweep may use unasked."""
+
+DIGEST_BYTES = 16
+"""Size of the digest of a function [bytes]."""
+
+FUNCTIONS = ("setup", "reduce")
+"""What may be code beside keywords of `simulate`."""
 
 MAX_BLOCK = 2**31
 """Most cases of a block that a reader accepts."""
@@ -42,17 +61,31 @@ class Reference(NamedTuple):
         module = str(getattr(value, "__module__", type(value).__module__))
         name = str(getattr(value, "__qualname__", type(value).__qualname__))
         text = json.dumps(_described(value, frozenset()), sort_keys=True)
-        return cls(module, name, blake2b(text.encode(), digest_size=16).hexdigest())
+        return cls(module, name, blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest())
 
-    def found(self) -> Any:
-        """Return the object of this name in a module that is loaded; None if there is none.
+    @classmethod
+    def read(cls, parts: Any) -> "Reference":
+        """Return a reference from its parts in a file.
 
-        Nothing is imported, so that loading a store never runs code that it names.
+        Raises:
+            ValueError: If it has no digest, with which functions are compared.
         """
-        value: Any = sys.modules.get(self.module)
-        for part in self.name.split("."):
-            value = None if value is None else getattr(value, part, None)
-        return value
+        module, name, digest = (check_type("code", part, str) for part in parts)
+        if not re.fullmatch(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}", digest):
+            raise ValueError(f"code must have a digest, got {digest[:40]!r}")
+        return cls(module, name, digest)
+
+    def in_script(self) -> Any:
+        """Return the function of the running script with this name and digest; None if none.
+
+        A file chooses neither modules nor attributes: imported functions, methods and objects have
+        to be passed by the caller.
+        """
+        if self.module != SCRIPT:
+            return None
+        value = vars(sys.modules[SCRIPT]).get(self.name)
+        is_own = isinstance(value, FunctionType) and value.__module__ == SCRIPT
+        return value if is_own and Reference.of(value).digest == self.digest else None
 
 
 def code_digest(code: CodeType) -> str:
@@ -224,28 +257,28 @@ class SweepHeader(NamedTuple):
         Raises:
             RunFileError: If something is missing or has changed.
         """
+        _check_robot(path, given.get("model"), self.model)
         found: dict[str, Any] = {}
         for name, reference in self.code.items():
             value = given.get(name)
             if value is None:
-                value = reference.found()
+                value = reference.in_script()
             if value is None:
                 raise RunFileError(
                     path,
-                    f"{name} is code, which no file can hold ({reference.name} of module "
-                    f"{reference.module!r}); pass it as resume({name}=...), or import the module "
-                    "that defines it",
+                    f"{name} is code, which no file can hold ({shown(reference.name)} of module "
+                    f"{shown(reference.module)}), and the running script defines no such function; "
+                    f"pass it as resume({name}=...)",
                 )
-            if not mixed and reference.digest and Reference.of(value).digest != reference.digest:
+            if not mixed and Reference.of(value).digest != reference.digest:
                 raise RunFileError(
                     path,
-                    f"{name} ({reference.name}) is not the function the sweep was begun with, and "
-                    "results of both would be mixed; restore it, begin another sweep, or pass "
-                    "mixed=True",
+                    f"{name} ({shown(reference.name)}) is not the function the sweep was "
+                    "begun with, and results of both would be mixed; restore it, begin another "
+                    "sweep, or pass mixed=True",
                 )
             found[name] = value
         model = given.get("model") or self.model
-        _check_robot(path, given.get("model"), self.model)
         if model is None:
             raise RunFileError(
                 path,
@@ -319,18 +352,29 @@ def header_from_text(path: Path, text: str, given: Mapping[str, Any]) -> SweepHe
             check_type("times", decode(data["times"]), np.ndarray),
             {str(name): tuple(map(int, shape)) for name, shape in data["reduced"].items()},
         )
+        for column in layout.columns:
+            check_column(column)
+        design = Design.decoded(data["design"])
+        check_names(design, layout)
+        options = check_type("options", decode(data["options"]), dict)
+        code = {str(name): Reference.read(parts) for name, parts in data["code"].items()}
+        for name in (*options, *code):
+            if name not in RUN_KEYWORDS and not (name in code and name in FUNCTIONS):
+                raise ValueError(f"{shown(name)} is not a keyword that a sweep passes to simulate")
+        if both := options.keys() & code.keys():
+            raise ValueError(f"{shown(min(both))} must be data or code, got both")
         size = check_type("block_size", data["block_size"], int)
         if not 1 <= size <= MAX_BLOCK:
             raise ValueError(f"block_size must be at least 1, got {size}")
         return SweepHeader(
             check_type("robot", data["robot"], str),
             model,
-            float(data["duration"]),
-            check_type("options", decode(data["options"]), dict),
-            {str(name): Reference(*map(str, parts)) for name, parts in data["code"].items()},
-            check_type("seed", data["seed"], int),
+            positive("duration", data["duration"], "s"),
+            options,
+            code,
+            whole_seed(check_type("seed", data["seed"], int)),
             check_type("record_errors", data["record_errors"], bool),
-            Design.decoded(data["design"]),
+            design,
             layout,
             size,
             check_type("identity", data["identity"], dict),

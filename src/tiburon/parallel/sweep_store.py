@@ -8,8 +8,6 @@ at any time, and there `status` is 0 for cases that are not finished.
 """
 
 import os
-import shutil
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,10 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.errors import ModelError, RunFileError
-from tiburon.parallel.design import Design
+from tiburon.errors import RunFileError
 from tiburon.parallel.receipt import Receipt, file_checksum, read_receipt, write_receipt
-from tiburon.parallel.sweep_cases import SWEEP_STATUSES, BlockResult, Layout
+from tiburon.parallel.sweep_cases import SWEEP_STATUSES, BlockResult, case_coordinates
 from tiburon.parallel.sweep_header import SweepHeader, header_from_text, header_to_text
 from tiburon.results.encoding import first_line
 from tiburon.results.store import (
@@ -40,7 +37,7 @@ from tiburon.results.store import (
     writing,
 )
 from tiburon.version import installed_version
-from tiburon.written_file import sync_directory
+from tiburon.written_file import remove_leftovers, sync_directory, temporary_directory
 
 FORMAT = "tiburon sweep"
 VERSION = 1
@@ -67,6 +64,7 @@ class SweepStore:
         self.path, self.header = path, header
         self.files = RunFiles(path)
         self._root: Any = None
+        self._is_read_only = True
         self._opened: dict[str, Any] = {}
         self._layouts: dict[str, ArrayLayout] = {}
 
@@ -89,8 +87,8 @@ class SweepStore:
             )
         with writing(path, "; nothing was computed yet"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            spare = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", dir=path.parent))
-            try:
+            remove_leftovers(path.parent)
+            with temporary_directory(path) as spare:
                 made = cls(spare / "sweep", header)
                 made._make(text)
                 place = Path(os.path.realpath(path))
@@ -104,8 +102,6 @@ class SweepStore:
                     if place.exists():
                         raise FileExistsError(path) from error
                     raise
-            finally:
-                shutil.rmtree(spare, ignore_errors=True)
             sync_directory(path.parent)
         return cls(path, header)
 
@@ -152,6 +148,7 @@ class SweepStore:
         """Make room for the cases of a larger design."""
         with writing(self.path, "; the blocks so far are safe"):
             refuse_links(self.path)
+            self._for_writing()
             group = self._group()
             for name, spec in _arrays(header).items():
                 array = group[name]
@@ -259,13 +256,14 @@ class SweepStore:
         """
         first, stop = self.block_range(block)
         arrays: dict[str, Any] = {
-            **_coordinates(self.header.design, np.arange(first, stop)),
+            **case_coordinates(self.header.design, np.arange(first, stop)),
             **result.arrays,
             "end_time": result.end_times,
             # last: readers without receipts see it when everything else is there
             "status": result.codes,
         }
         written: list[str] = []
+        self._for_writing()
         with writing(self.path), _single_threaded_compression():
             for name, values in arrays.items():
                 self._array(name)[first:stop] = values
@@ -304,12 +302,19 @@ class SweepStore:
                 "blocks and computes them again",
             ) from error
 
+    def _for_writing(self) -> None:
+        """Open arrays for writing from now on; before, Zarr creates nothing on a read-only disk."""
+        if self._is_read_only:
+            self._is_read_only, self._root = False, None
+            self._opened.clear()
+
     def _group(self) -> Any:
         import zarr
 
         if self._root is None:
-            store = guarded_store(self.files, self._layouts, read_only=False)
-            self._root = zarr.open_group(store, mode="r+", use_consolidated=False)
+            store = guarded_store(self.files, self._layouts, read_only=self._is_read_only)
+            mode: Any = "r" if self._is_read_only else "r+"
+            self._root = zarr.open_group(store, mode=mode, use_consolidated=False)
         return self._root
 
     def _array(self, name: str) -> Any:
@@ -371,7 +376,7 @@ def _arrays(header: SweepHeader) -> dict[str, ArraySpec]:
             (size, *(max(1, n) for n in shape)),
             ("case", *(f"{name}_{k}" for k in range(len(shape)))),
         )
-    for name, values in _coordinates(design, np.arange(0)).items():
+    for name, values in case_coordinates(design, np.arange(0)).items():
         kind = "f8" if values.dtype == np.float64 else "i8"
         found[name] = ArraySpec((count,), (size,), ("case",), {"about": "design"}, kind)
     last = {"units": "s", "long_name": "time of the last valid state"}
@@ -382,41 +387,6 @@ def _arrays(header: SweepHeader) -> dict[str, ArraySpec]:
         "flag_meanings": " ".join(SWEEP_STATUSES),
     }
     found["status"] = ArraySpec((count,), (size,), ("case",), flags, "i8")
-    return found
-
-
-def check_names(design: Design, layout: Layout) -> None:
-    """Raise `ModelError` if names of the design and of results collide."""
-    taken = {"time", "case", "status", "end_time"}
-    for column in layout.columns:
-        taken |= {column.name, column.dimension, *column.coordinates}
-    taken |= set(layout.reduced)
-    for name in (*design.names, *_coordinates(design, np.arange(0)), *design.dimensions):
-        if name in taken and name != "case":
-            raise ModelError(
-                f"design: {name!r} is also the name of a result; choose another name for one of "
-                "them"
-            )
-    for name in layout.reduced:
-        if not name or "/" in name or name.startswith((".", "__")) or name in ("zarr.json", "c"):
-            raise ModelError(f"reduce: {name!r} cannot name a value; choose another name")
-        if name in ("time", "case", "status", "end_time"):
-            raise ModelError(f"reduce: {name!r} is a name of every sweep; choose another name")
-
-
-def _coordinates(design: Design, cases: Any) -> dict[str, Any]:
-    """Return the values of the design of some cases: numbers, or indices along their axis."""
-    indices = design.indices(cases)
-    found: dict[str, Any] = {}
-    for k, axis in enumerate(design.axes):
-        for name, column in axis.values.items():
-            if isinstance(column, range):
-                found[name] = column.start + column.step * indices[:, k]
-            elif isinstance(column, np.ndarray) and column.ndim == 1:
-                kind = np.float64 if column.dtype.kind == "f" else np.int64
-                found[name] = column[indices[:, k]].astype(kind)
-            else:
-                found[f"{name}_index"] = indices[:, k].copy()
     return found
 
 

@@ -235,7 +235,7 @@ def _counted(run: Callable[..., Any], n: int, **more: tuple[int, ...]) -> Cost:
         "q": (n,),
         "v": (n,),
         "u": (n,),
-        "inertia": (len(model.parameter_names),),
+        "inertia": (len(model.plan.parameter_names),),
         "lengths": (n - 1, 4),
         "gravity": (3,),
         "grasp": (6,),
@@ -324,7 +324,7 @@ def star_cost(model: Model) -> Cost:
         "q": (model.nq,),
         "v": (model.nv,),
         "tau": (model.nv,),
-        "inertia": (len(model.parameter_names),),
+        "inertia": (len(model.plan.parameter_names),),
         "gravity": (3,),
     }
     return cost_of(count(trace(function, inputs), ("inertia", "gravity")))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tiburon.reproduce.cells import LOST, CellTable, count_cells
+from tiburon.reproduce.cells import BASES, HEAD, LOST, CellTable, cell_rows, count_cells
 from tiburon.viewer.plots import styled
 from tiburon.viewer.report import Section, Verdict, figure_markup, report_html, table_markup
 
@@ -42,32 +42,38 @@ def cell_page(
     figures: Sequence[PageFigure] = (),
     first: Sequence[Section] = (),
 ) -> str:
-    """Return a page: verdicts on top, then the first sections, figures, and all cells."""
-    judged, good, rest = count_cells(tables)
+    """Return a page: verdicts on top, the first sections, what references are, figures, cells."""
+    counts = count_cells(tables)
     cells = [cell for table in tables for cell in table.cells]
-    corrected = sum(bool(cell.corrected) for cell in cells)
-    lost = sum(cell.good is None and cell.kind == LOST for cell in cells)
+    lost = sum(cell.good is None and cell.reason == LOST for cell in cells)
     verdicts = (
         Verdict(f"{len(cells)} cells", f"in {len(tables)} tables"),
-        Verdict(f"{good} of {judged}", "judged values agree", "good" if good == judged else "bad"),
-        Verdict(str(judged - good), "differ", "good" if good == judged else "bad"),
-        Verdict(str(corrected), "compared with a corrected value"),
+        *(
+            Verdict(
+                f"{counts.good[basis]} of {counts.judged[basis]}",
+                f"agree, reference: {basis}",
+                "good" if counts.good[basis] == counts.judged[basis] else "bad",
+            )
+            for basis in BASES
+            if counts.judged[basis]
+        ),
+        *(Verdict(str(count), f"of these {word}") for word, count in counts.words.items()),
+        Verdict(str(counts.differing), "differ", "bad" if counts.differing else "good"),
         Verdict(str(lost), "lost in the scan"),
-        Verdict(str(rest - lost), "not judged: measured, or dependent on lost data"),
+        Verdict(str(counts.unjudged - lost), "not judged: measured, or dependent on lost data"),
     )
+    meanings = [(basis, BASES[basis]) for basis in BASES if counts.judged[basis]]
     sections = [
         *first,
+        Section("References", "Where references come from.", table_markup(meanings)),
         *(
             Section(each.title, each.text, figure_markup(each.figure, each.title))
             for each in figures
         ),
     ]
     for table in tables:
-        body = table_markup(
-            [(c.quantity, c.published, c.corrected, c.ours, c.verdict) for c in table.cells],
-            ("", "published", "corrected", "ours", "verdict"),
-        )
-        reasons = list(dict.fromkeys(cell.reason for cell in table.cells if cell.reason))
+        body = table_markup(cell_rows(table.cells), HEAD)
+        reasons = list(dict.fromkeys(cell.reason for cell in table.cells if cell.corrected))
         if reasons:
             body += table_markup([("corrected", reason) for reason in reasons])
         sections.append(Section(f"{table.name}: {table.title}", " ".join(table.remarks), body))

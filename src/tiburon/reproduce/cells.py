@@ -1,4 +1,4 @@
-"""Cells of tables of a source: what is published, what we find, and the verdict."""
+"""Cells of tables of a source: a reference and where it comes from, ours, and the verdict."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
@@ -7,45 +7,70 @@ from typing import NamedTuple, ParamSpec
 import numpy as np
 
 from tiburon.arrays import ArrayLike
-from tiburon.errors import UnknownNameError
+from tiburon.errors import DomainError, UnknownNameError
+from tiburon.reproduce.published import Cost
 
 P = ParamSpec("P")
 
-PUBLISHED, DERIVED, SURROGATE = "published", "derived", "surrogate"
-"""Origin of a reference: printed in the source; recomputed from its data; from data of ours in the
-place of lost ones."""
+PRINTED, DERIVED, SURROGATE = "printed", "derived from print", "surrogate"
+INDEPENDENT, PRINT_CHECK, CORRECTED = "independent", "print itself", "corrected print"
 
-TIMING, LOST, MEASURED = "timing", "lost", "measured"
-"""Not judged: ratios of times, what the source lost, and what the source does not measure."""
+KINDS = (PRINTED, DERIVED, SURROGATE, INDEPENDENT, PRINT_CHECK)
+"""Origins of references."""
+
+BASES: Mapping[str, str] = {
+    PRINTED: "a value or statement of the source, and our result from its data",
+    CORRECTED: "the source is wrong there, for the reason that is given; ours is judged by the "
+    "corrected value",
+    DERIVED: "recomputed from printed data or formulas, without the code that is compared",
+    SURROGATE: "data of ours stand for lost ones: the reference is a printed value or statement "
+    "that they should give, or was computed from them without the code that is compared",
+    INDEPENDENT: "a closed form, an identity or another formulation; the source has no value",
+    PRINT_CHECK: "both sides are printed: says whether the source is consistent, nothing of ours",
+}
+"""What cells are judged by, counted apart, and what that means."""
+
+NO_REFERENCE = "-"
+
+TIME, LOST_DATA, MEASURED, LOST = "time", "lost data", "measured", "lost"
+"""Why a cell is not judged: a time of another machine; a value that lost data decide; a measure of
+ours beside a word or a value that is no reference for it; something that the source lost."""
 
 
 class Cell(NamedTuple):
-    """One value beside ours."""
+    """A reference beside our value."""
 
     quantity: str
-    published: str
+    reference: str
     ours: str
     kind: str
-    """One of the kinds above."""
+    """Origin of the reference, one of `KINDS`; empty without a reference."""
 
     good: bool | None
     """Whether ours agrees; None where it is not judged."""
 
     corrected: str = ""
-    """The published value after a correction, which is then the reference; empty without one."""
+    """The reference after a correction, by which ours is judged; empty without one."""
 
     reason: str = ""
-    """Why it is corrected."""
+    """Why it is corrected, or why it is not judged."""
+
+    word: str = ""
+    """Verdict of a good cell other than "agrees", such as "fewer"."""
+
+    @property
+    def basis(self) -> str:
+        """What it is judged by, one of `BASES`: not by the print where that is corrected."""
+        return CORRECTED if self.corrected and self.kind != PRINT_CHECK else self.kind
 
     @property
     def verdict(self) -> str:
         """The verdict in a word or two."""
         if self.good is None:
-            return "lost in the scan" if self.kind == LOST else f"not judged ({self.kind})"
-        marks = [] if self.kind == PUBLISHED else [self.kind]
-        marks += ["corrected"] if self.corrected else []
-        mark = f" ({', '.join(marks)})" if marks else ""
-        return ("agrees" if self.good else "DIFFERS") + mark
+            return "lost in the scan" if self.reason == LOST else f"not judged ({self.reason})"
+        usual = "consistent" if self.kind == PRINT_CHECK else "agrees"
+        word = (self.word or usual) if self.good else "DIFFERS"
+        return f"{word} (corrected)" if self.corrected else word
 
 
 class CellTable(NamedTuple):
@@ -78,19 +103,72 @@ def cell_table(name: str, title: str) -> Callable[[Callable[P, Cells]], Callable
     return decorate
 
 
-def count_cells(tables: Iterable[CellTable]) -> tuple[int, int, int]:
-    """Return how many cells are judged, how many of these agree, and how many are not judged."""
+class CellCounts(NamedTuple):
+    """Verdicts of cells, by what they are judged by."""
+
+    judged: Mapping[str, int]
+    """Judged cells by basis."""
+
+    good: Mapping[str, int]
+    """Those that agree, by basis."""
+
+    words: Mapping[str, int]
+    """Good cells whose verdict is another word than "agrees", such as "fewer"."""
+
+    unjudged: int
+
+    @property
+    def differing(self) -> int:
+        """How many judged cells differ."""
+        return sum(self.judged.values()) - sum(self.good.values())
+
+    @property
+    def summary(self) -> str:
+        """One clause per basis, such as "12 of 12 printed"; differing and unjudged cells."""
+        kinds = [f"{self.good[k]} of {self.judged[k]} {k}" for k in BASES if self.judged[k]]
+        words = [f"{count} {word}" for word, count in self.words.items()]
+        agree = ", ".join(kinds) or "none judged"
+        of_these = f" ({', '.join(words)})" if words else ""
+        return f"agree: {agree}{of_these}; {self.differing} differ, {self.unjudged} not judged"
+
+
+def count_cells(tables: Iterable[CellTable]) -> CellCounts:
+    """Return how many cells are judged and agree, by what they are judged by."""
     cells: list[Cell] = [cell for table in tables for cell in table.cells]
     judged = [cell for cell in cells if cell.good is not None]
-    return len(judged), sum(bool(cell.good) for cell in judged), len(cells) - len(judged)
+    words: dict[str, int] = {}
+    for cell in judged:
+        if cell.good and cell.word:
+            words[cell.word] = words.get(cell.word, 0) + 1
+    return CellCounts(
+        {basis: sum(cell.basis == basis for cell in judged) for basis in BASES},
+        {basis: sum(cell.basis == basis and bool(cell.good) for cell in judged) for basis in BASES},
+        words,
+        len(cells) - len(judged),
+    )
+
+
+def _judged(cell: Cell) -> Cell:
+    """Return a judged cell after a check that there is something to judge it by.
+
+    Raises:
+        DomainError: If there is no reference, or its origin is not known.
+    """
+    if cell.reference.strip() in ("", NO_REFERENCE):
+        raise DomainError(
+            "reference", "one to judge by", repr(cell.reference), advice="use measured()"
+        )
+    if cell.kind not in KINDS:
+        raise DomainError("kind", f"one of {', '.join(KINDS)}", repr(cell.kind))
+    return cell
 
 
 def number(
     quantity: str,
-    published: ArrayLike,
+    reference: ArrayLike,
     ours: ArrayLike,
     allowed: float,
-    kind: str = PUBLISHED,
+    kind: str = PRINTED,
     *,
     corrected: ArrayLike | None = None,
     reason: str = "",
@@ -99,15 +177,15 @@ def number(
 
     Args:
         quantity: What it is, with its unit.
-        published: Reference.
+        reference: What ours is compared with.
         ours: Our value.
         allowed: Largest difference: half of the last printed digit, as a rule.
         kind: Origin of the reference.
-        corrected: Reference instead of the published value.
+        corrected: Reference instead of the given value.
         reason: Why that is corrected.
     """
-    reference = published if corrected is None else corrected
-    theirs, found = np.atleast_1d(reference).astype(float), np.atleast_1d(ours).astype(float)
+    right = reference if corrected is None else corrected
+    theirs, found = np.atleast_1d(right).astype(float), np.atleast_1d(ours).astype(float)
     same = theirs.shape == found.shape
     if same:
         finite = np.isfinite(theirs)
@@ -116,9 +194,9 @@ def number(
             and np.all(np.abs(theirs[finite] - found[finite]) <= allowed)
         )
     digits = max(0, int(np.ceil(-np.log10(2.0 * allowed)))) if allowed > 0.0 else 0
-    printed = _text(np.atleast_1d(published).astype(float), digits)
-    right = "" if corrected is None else _text(theirs, digits)
-    return Cell(quantity, printed, _text(found, digits), kind, same, right, reason)
+    printed = _text(np.atleast_1d(reference).astype(float), digits)
+    after = "" if corrected is None else _text(theirs, digits)
+    return _judged(Cell(quantity, printed, _text(found, digits), kind, same, after, reason))
 
 
 def _text(values: Iterable[float], digits: int) -> str:
@@ -128,37 +206,84 @@ def _text(values: Iterable[float], digits: int) -> str:
 
 def claim(
     quantity: str,
-    published: str,
+    reference: str,
     ours: str,
     good: bool,
-    kind: str = PUBLISHED,
+    kind: str = PRINTED,
     *,
     corrected: str = "",
     reason: str = "",
 ) -> Cell:
     """Return a cell of a statement."""
     # NumPy's verdicts too are True or False
-    return Cell(quantity, published, ours, kind, bool(good), corrected, reason)
+    return _judged(Cell(quantity, reference, ours, kind, bool(good), corrected, reason))
 
 
-def timing(quantity: str, published: float, ours: float) -> Cell:
-    """Return a ratio of times, which is not judged."""
-    return Cell(quantity, f"{published:.3g}", f"{ours:.3g}", TIMING, None)
+def operations(
+    quantity: str,
+    reference: Cost,
+    ours: Cost,
+    kind: str = PRINTED,
+    unit: str = "operations",
+) -> Cell:
+    """Return an operation count, which is good if its sum is not above that of the reference.
+
+    The verdict is "agrees" for equal counts, "fewer" if neither multiplications nor additions are
+    more, and "fewer in sum" or "equal in sum" if one of them is.
+
+    Args:
+        quantity: What is counted.
+        reference: What ours is compared with.
+        ours: Our count.
+        kind: Origin of the reference.
+        unit: "operations", or what is counted as multiplications and alone.
+    """
+    excess = ours.total - reference.total
+    more = ours.multiplications > reference.multiplications or ours.additions > reference.additions
+    word = ""
+    if ours != reference and excess <= 0:
+        word = ("fewer" if excess else "equal") + (" in sum" if more else "")
+    by = f", above by {excess}" if excess > 0 else f", below by {-excess}" if excess < 0 else ""
+    theirs, found = (
+        str(cost if unit == "operations" else cost.multiplications) for cost in (reference, ours)
+    )
+    return _judged(Cell(quantity, theirs, found + by, kind, excess <= 0, word=word))
 
 
-def shown(quantity: str, published: str, ours: str) -> Cell:
-    """Return a value that lost data decide, which is therefore not judged."""
-    return Cell(quantity, published, ours, SURROGATE, None)
+def print_check(
+    quantity: str,
+    printed: ArrayLike,
+    found: ArrayLike,
+    allowed: float,
+    *,
+    corrected: ArrayLike | None = None,
+    reason: str = "",
+) -> Cell:
+    """Return whether printed values follow from other printed values; arguments as of `number`."""
+    return number(
+        quantity, printed, found, allowed, PRINT_CHECK, corrected=corrected, reason=reason
+    )
 
 
-def measured(quantity: str, published: str, ours: str) -> Cell:
-    """Return a value of ours beside a word of the source, which cannot be judged."""
-    return Cell(quantity, published, ours, MEASURED, None)
+def timing(quantity: str, reference: float, ours: float) -> Cell:
+    """Return a time or a ratio of times of the source, which is not judged."""
+    return Cell(quantity, f"{reference:.3g}", f"{ours:.3g}", PRINTED, None, reason=TIME)
+
+
+def shown(quantity: str, reference: str, ours: str) -> Cell:
+    """Return a printed value that lost data decide, which is therefore not judged."""
+    return Cell(quantity, reference, ours, PRINTED, None, reason=LOST_DATA)
+
+
+def measured(quantity: str, reference: str, ours: str, kind: str = PRINTED) -> Cell:
+    """Return a value of ours that no reference judges, beside a word or a value of the source."""
+    origin = "" if reference == NO_REFERENCE else kind
+    return Cell(quantity, reference, ours, origin, None, reason=MEASURED)
 
 
 def lost(quantity: str, instead: str) -> Cell:
     """Return what the source lost, and what stands for it here."""
-    return Cell(quantity, "lost", instead, LOST, None)
+    return Cell(quantity, NO_REFERENCE, instead, "", None, reason=LOST)
 
 
 def chosen_names(given: Iterable[str], known: Sequence[str], what: str) -> tuple[str, ...]:
@@ -183,3 +308,12 @@ def chosen_tables(
         UnknownNameError: If there is no such table.
     """
     return tuple(makers[name]() for name in chosen_names(names, tuple(makers), what))
+
+
+HEAD = ("", "reference", "its origin", "corrected", "ours", "verdict")
+"""Columns of a printed table."""
+
+
+def cell_rows(cells: Iterable[Cell]) -> list[tuple[str, str, str, str, str, str]]:
+    """Return the texts of the columns of `HEAD`."""
+    return [(c.quantity, c.reference, c.kind, c.corrected, c.ours, c.verdict) for c in cells]

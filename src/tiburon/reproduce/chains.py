@@ -125,7 +125,7 @@ def _count(n: int, run: Callable[..., Any], base: Joint | None = None) -> Cost:
         "q": (model.nq,),
         "v": (model.nv,),
         "u": (model.nv,),
-        "inertia": (len(model.parameter_names),),
+        "inertia": (len(model.plan.parameter_names),),
         "lengths": (n - 1, 4),
         "gravity": (3,),
     }

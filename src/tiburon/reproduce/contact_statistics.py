@@ -17,7 +17,7 @@ import numpy as np
 from tiburon.arrays import Array
 from tiburon.contact.heuristic import guess, solve_heuristic
 from tiburon.contact.pruned import solve_pruned
-from tiburon.reproduce.cells import Cell, CellTable, claim
+from tiburon.reproduce.cells import DERIVED, PRINTED, Cell, CellTable, claim
 
 Problem = Callable[[np.random.Generator, int], tuple[Array, Array]]
 
@@ -93,6 +93,8 @@ def _patterns(contacts: int, problems: int) -> Cell:
         f"{expected:.1f} of {2**contacts}",
         f"{mean:.2f} (standard error {error:.2f})",
         abs(mean - expected) <= MAX_ERRORS * error,
+        # of 1.5^n only 58 of 1024 is printed as a number
+        PRINTED if contacts == 10 else DERIVED,
     )
 
 

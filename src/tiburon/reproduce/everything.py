@@ -15,6 +15,7 @@ from tiburon.functions.hybrid_dynamics import hybrid_dynamics
 from tiburon.model import Fixed, Inertia, Model, Water, World
 from tiburon.reproduce import chains, operation_counts, stars
 from tiburon.reproduce.cells import (
+    BASES,
     DERIVED,
     Cells,
     CellTable,
@@ -22,7 +23,7 @@ from tiburon.reproduce.cells import (
     chosen_names,
     count_cells,
     measured,
-    number,
+    print_check,
     timing,
 )
 from tiburon.reproduce.contact_statistics import statistics_tables
@@ -76,12 +77,11 @@ def _vehicle_paper() -> Cells:
 
     bases = (("a mobile base", 1, 75.0, 78.8), ("a fixed base", 0, 115.0, 116.9))
     for what, over, published, right in bases:
-        yield number(
+        yield print_check(
             f"operations under water above those of {what} [%]",
             published,
             increase(printed, over),
             0.05,
-            DERIVED,
             corrected=right,
             reason=f"the totals of table II differ by {right} %",
         )
@@ -90,6 +90,7 @@ def _vehicle_paper() -> Cells:
             f"the same by our counts [%], {what}",
             f"{increase(printed, over):.1f}",
             f"{increase(ours, over):.1f}",
+            DERIVED,
         )
 
 
@@ -249,14 +250,19 @@ def page(found: Iterable[Reproduced]) -> str:
     groups = tuple(found)
     lines = []
     for group in groups:
-        judged, good, rest = count_cells(group.tables)
-        counts = (len(group.tables), judged, good, judged - good, rest)
-        lines.append((group.name, group.source, *counts, group.skipped))
-    head = ("", "source", "tables", "judged", "agree", "differ", "not judged", "skipped")
+        counts = count_cells(group.tables)
+        agree = (
+            f"{counts.good[basis]} of {counts.judged[basis]}" if counts.judged[basis] else ""
+            for basis in BASES
+        )
+        numbers = (len(group.tables), *agree, counts.differing, counts.unjudged)
+        lines.append((group.name, group.source, *numbers, group.skipped))
+    head = ("", "source", "tables", *BASES, "differ", "not judged", "skipped")
     return cell_page(
         "Published values, reproduced",
-        "Tables of the sources of this package: published value, corrected value with the reason, "
-        "ours, and the verdict. Times are never judged.",
+        "Tables of the sources of this package: reference and its origin, corrected value with the "
+        "reason, ours, and the verdict. Counts are of cells that agree, by what they are judged "
+        "by. Times are never judged.",
         [
             table._replace(name=f"{group.name}, {table.name}")
             for group in groups

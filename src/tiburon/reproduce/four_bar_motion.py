@@ -9,7 +9,8 @@ import numpy as np
 from tiburon.arrays import Array
 from tiburon.functions.loop_motion import loop_motion
 from tiburon.model import Inertia, Model
-from tiburon.model.composition import changed
+from tiburon.reproduce.load_motion import cycloid
+from tiburon.reproduce.nahon_problems import with_inertias
 
 DURATION = 0.1
 """Time of the quarter turn [s]."""
@@ -28,10 +29,10 @@ def four_bar_motion(model: Model, time: float) -> tuple[Array, Array, Array]:
         model: The zoo's `balanced_four_bar`, with any inertias.
         time: Time [s], 0 to 0.1.
     """
-    phase = 20.0 * np.pi * time
-    angle = 5.0 * np.pi * time - 0.25 * np.sin(phase)
-    rate = 5.0 * np.pi * (1.0 - np.cos(phase))
-    acceleration = 100.0 * np.pi**2 * np.sin(phase)
+    share = cycloid(time / DURATION)
+    angle, rate, acceleration = (
+        0.5 * np.pi * float(x) / DURATION**order for order, x in enumerate(share)
+    )
     crank, coupler, rocker = LENGTHS
     first = crank * np.array([np.cos(angle), np.sin(angle)])
     across = np.array([PIVOTS, 0.0]) - first
@@ -62,12 +63,8 @@ def exactly_balanced(model: Model) -> Model:
     one = masses[1] / masses[0] * crank / coupler * far
     # at joint 4, seen along the line to joint 3: turned by pi against the coupler's
     three = rocker + masses[1] / masses[2] * rocker / coupler * near
-    centers = {"link_1": one, "link_3": three}
-    bodies = []
-    for body in model.bodies:
-        if body.name in centers:
-            center = centers[body.name]
-            own = Inertia(body.inertia.mass, (center.real, center.imag, 0.0), body.inertia.tensor)
-            body = changed(body, inertia=own)
-        bodies.append(body)
-    return model._changed(model._parts._replace(bodies=tuple(bodies)), None)
+    inertias = {}
+    for name, center in (("link_1", one), ("link_3", three)):
+        own = model.body(name).inertia
+        inertias[name] = Inertia(own.mass, (center.real, center.imag, 0.0), own.tensor)
+    return with_inertias(model, inertias)

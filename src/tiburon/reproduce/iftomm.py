@@ -19,7 +19,15 @@ from tiburon.functions.kinematics import kinetic_energy, potential_energy
 from tiburon.loops.constraints import constraint_count
 from tiburon.model import Model, World
 from tiburon.reproduce import iftomm_references as references
-from tiburon.reproduce.cells import Cell, CellTable, chosen_tables, claim, measured
+from tiburon.reproduce.cells import (
+    INDEPENDENT,
+    PRINTED,
+    Cell,
+    CellTable,
+    chosen_tables,
+    claim,
+    measured,
+)
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
 
@@ -58,8 +66,8 @@ def _four_bars(name: str) -> CellTable:
         _row("B0, largest position error [m]", 0.0, _largest(tip - tip_exact), near),
         _row("B0, largest speed error [m/s]", 0.0, _largest(run.v[:, 0] + exact[:, 1]), near),
         _row("singular poses passed", _crossings(exact[:, 0]), _crossings(run.q[:, 0]), 0.0),
-        _row("degrees of freedom in regular poses", 1, _dof(model, run.q[-1]), 0.0),
-        _row("degrees of freedom in singular poses", windows + 1, _dof(model, flat), 0.0),
+        _row("degrees of freedom in regular poses", 1, _dof(model, run.q[-1]), 0.0, PRINTED),
+        _row("degrees of freedom in singular poses", windows + 1, _dof(model, flat), 0.0, PRINTED),
         *_conserved(model, run, _mechanical(model, run)),
     )
     return _table(
@@ -84,11 +92,11 @@ def _andrews(name: str) -> CellTable:
     rows = []
     for joint, angle in references.ANDREWS_ANGLES.items():
         found = _coordinate(driven.q[at], model, joint)
-        rows.append(_row(f"{joint} at 0.03 s [rad]", angle, found, 1e-7))
+        rows.append(_row(f"{joint} at 0.03 s [rad]", angle, found, 1e-7, PRINTED))
     for joint, speed in references.ANDREWS_SPEEDS.items():
         found = _coordinate(driven.v[at], model, joint)
         # at 1140 rad/s, as many digits as the angles have
-        rows.append(_row(f"rate of {joint} [rad/s]", speed, found, 1e-4))
+        rows.append(_row(f"rate of {joint} [rad/s]", speed, found, 1e-4, PRINTED))
     tree = model.without_loops()
     beta = driven.q[:, model.slice("beta", of="q")][:, 0]
     # energy minus work of the motor
@@ -118,8 +126,8 @@ def _bricard(name: str) -> CellTable:
     # angles that are zero here are right angles in the source
     curve = (1.0 + np.sin(odd[:, 0])) * (1.0 + np.sin(even[:, 0])) - 1.0
     rows = [
-        _row("degrees of freedom by Gruebler's count", 0, counted, 0.0),
-        _row("degrees of freedom by rank", 1, _dof(model, run.q[len(run.q) // 3]), 0.0),
+        _row("degrees of freedom by Gruebler's count", 0, counted, 0.0, PRINTED),
+        _row("degrees of freedom by rank", 1, _dof(model, run.q[len(run.q) // 3]), 0.0, PRINTED),
     ]
     for instant, angles in references.BRICARD.items():
         at = int(np.argmin(np.abs(run.time - instant)))
@@ -202,11 +210,13 @@ def _table(
     return CellTable(name, title, (*cells, time), (f"references: {source}", *remarks))
 
 
-def _row(quantity: str, reference: float, ours: float, allowed: float) -> Cell:
+def _row(
+    quantity: str, reference: float, ours: float, allowed: float, kind: str = INDEPENDENT
+) -> Cell:
     """Return a value that agrees within an absolute error; NaN does not."""
     error = abs(ours - reference)
     text = f"{ours:.10g} (error {error:.1e}, allowed {allowed:.1e})"
-    return claim(quantity, f"{reference:.10g}", text, error <= allowed)
+    return claim(quantity, f"{reference:.10g}", text, error <= allowed, kind)
 
 
 def _timed(model: Model, duration: float, *, dt: float, **options: Any) -> tuple[Trajectory, float]:

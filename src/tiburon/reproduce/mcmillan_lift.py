@@ -16,9 +16,9 @@ from tiburon.arrays import Array
 from tiburon.formats.load import load
 from tiburon.functions.closed_loops import constraint_residual, loop_inverse_dynamics
 from tiburon.functions.kinematics import forward_kinematics
-from tiburon.functions.loop_motion import loop_motion
 from tiburon.model import Actuator, Model
 from tiburon.reproduce.chebyshev import chebyshev_nodes, chebyshev_series, series_value
+from tiburon.reproduce.load_motion import JointMotion, followed, quintic
 from tiburon.simulation.simulate import simulate
 from tiburon.trace.declared import traced
 
@@ -41,36 +41,17 @@ def four_pumas() -> Model:
     return free.with_poses(whole.poses)
 
 
-class LiftMotion(NamedTuple):
-    """The lift at n times."""
-
-    q: Array
-    v: Array
-    vd: Array
-
-
-def _height(t: Array) -> tuple[Array, Array, Array]:
-    """Return height, speed and acceleration of the load [m, s]."""
-    return (
-        HEIGHT * t**3 * (10.0 - 15.0 * t + 6.0 * t**2),
-        HEIGHT * t**2 * (30.0 - 60.0 * t + 30.0 * t**2),
-        HEIGHT * t * (60.0 - 180.0 * t + 120.0 * t**2),
-    )
-
-
-def lift_motion(times: Array) -> LiftMotion:
+def lift_motion(times: Array) -> JointMotion:
     """Return the motion of all joints at times that rise."""
     model = four_pumas()
     q = np.array(model.poses["home"])
     _, p = forward_kinematics(model, q, "load")
-    found = []
-    for z, speed, rate in zip(*_height(np.asarray(times)), strict=True):
-        pose = [1.0, 0.0, 0.0, 0.0, p[0], p[1], p[2] + z]
-        rise = [0.0, 0.0, 0.0, 0.0, 0.0, speed]
-        at = loop_motion(model, q, pose, rise, [0.0, 0.0, 0.0, 0.0, 0.0, rate], platform="load")
-        q = at.q
-        found.append((at.q, at.v, at.vd))
-    return LiftMotion(*(np.array(x) for x in zip(*found, strict=True)))
+    up = np.array([0.0, 0.0, 0.0, 0.0, 0.0, HEIGHT])
+    way = [
+        ((1.0, 0.0, 0.0, 0.0, *(p + share * up[3:])), rate * up, change * up)
+        for share, rate, change in zip(*quintic(times), strict=True)
+    ]
+    return followed(model, q, "load", way)
 
 
 @cache

@@ -1,18 +1,24 @@
-"""Problems of Nahon 1991 as matrices, from the data that the source prints, and mechanisms.
+"""Problems of Nahon 1991: robots and plans, matrices that the source prints, and mechanisms.
 
 Where a figure or a matrix of the source is lost, the function says what stands for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from tiburon.arrays import Array
-from tiburon.load_sharing.limits.contact import friction_directions
-from tiburon.model import Body, Free, Inertia, LoopClosure, Model, Pose, Revolute
-from tiburon.model.joints import Joint, Planar
+from tiburon.formats.load import load as load_model
+from tiburon.functions.load_sharing import GripLimit, LoadProblem, LoadSharing
+from tiburon.load_sharing.objectives.contact_force import InternalForce
+from tiburon.load_sharing.sites import ContactSite
+from tiburon.model import Actuator, Body, Free, Inertia, LoopClosure, Model, Pose, Revolute
+from tiburon.model.composition import changed
+from tiburon.model.joints import Joint, Planar, Spherical
+from tiburon.reproduce.load_motion import JointMotion, followed
 
 HEIGHT = float(np.sqrt(2.0))
 """Height of the body of the planar walker [m]."""
@@ -93,106 +99,195 @@ def kerr_roth() -> Constraints:
     return Constraints(A1, b1, np.array(rows), np.array(right))
 
 
+def with_inertias(model: Model, inertias: Mapping[str, Inertia]) -> Model:
+    """Return a robot with other inertias of some bodies, by name."""
+    bodies = tuple(
+        changed(body, inertia=inertias.get(body.name, body.inertia)) for body in model.bodies
+    )
+    return model._changed(model._parts._replace(bodies=bodies), None)
+
+
+def weightless(model: Model, keep: str, com: tuple[float, float, float] | None = None) -> Model:
+    """Return a robot whose links weigh nothing beside one body.
+
+    The source neglects legs and fingers. Joints need some inertia: 1e-12 of their own.
+
+    Args:
+        model: The robot.
+        keep: Name of the body that keeps its mass.
+        com: Another center of mass of that body, in its axes [m].
+    """
+    inertias = {}
+    for body in model.bodies:
+        own = body.inertia
+        xx, xy, xz, yy, yz, zz = (1e-12 * x for x in own.tensor)
+        inertias[body.name] = Inertia(1e-12 * own.mass, own.com, (xx, xy, xz, yy, yz, zz))
+    own = model.body(keep).inertia
+    inertias[keep] = Inertia(own.mass, own.com if com is None else com, own.tensor)
+    return with_inertias(model, inertias)
+
+
+def loaded_walker(load: float) -> Model:
+    """Return the zoo's planar walker without weight of its legs, under 1000 N (E5).
+
+    Args:
+        load: Place of the load along the body [m].
+    """
+    return weightless(load_model("planar_walker"), "body", (load, 0.0, 0.0))
+
+
+@cache
+def soft_grasp() -> LoadSharing:
+    """Return the grasp of Kerr and Roth as the zoo has it, fingers without weight (E9)."""
+    hand = weightless(load_model("kerr_roth_grasp"), "object")
+    grips = [GripLimit(f"contact_{k}", (0.0, 0.0, 1.0), 0.25, torsion=0.5) for k in (1, 2)]
+    # (6.13): newtons and newton metres count the same
+    return LoadSharing.of(
+        hand, grips=grips, sides=4, inscribed=False, objective=InternalForce(length=1.0)
+    )
+
+
+def without_pushing(problem: LoadProblem) -> Constraints:
+    """Return the constraints of one case, fN >= 0 and empty equations left out.
+
+    Friction pyramids imply fN >= 0, which the source does not count in chapter 6.1. A moment that
+    no contact can transmit is an equation without unknowns.
+    """
+    names = problem.plan.limit_names
+    rows = [k for k, name in enumerate(names) if not name.endswith(": pushes")]
+    size = float(np.abs(problem.A1).max())
+    kept = np.abs(problem.A1).max(axis=1) > 1e-12 * size
+    return Constraints(problem.A1[kept], problem.b1[kept], problem.A2[rows], problem.b2[rows])
+
+
 BALL_MASS, BALL_RADIUS = 0.91, 0.0255
 """Of the ball that the DIGITS hand turns [kg, m]; the source gives 51 mm as its diameter."""
 
 
-def grasped_ball(
-    fingers: int, time: float, sides: int = 4, friction: float = 0.5, torque: float = 1.0
-) -> Constraints:
-    """Return the ball that two or four hard fingers turn about the vertical axis (E10).
+_NOTHING = Inertia(1e-12, (0.0, 0.0, 0.0), (1e-15, 0.0, 0.0, 1e-15, 0.0, 1e-15))
+"""Of a link without weight."""
 
-    Amplitude 30 degrees, 2 Hz. Unknown are normal and two tangential forces of each finger on the
-    ball: fN, along the horizontal tangent, and up. Two fingers cannot turn the ball about the line
-    through their contacts: that equation is left out. Torques of three joints of each finger are
-    limited, without inertia, as in the source.
 
-    Contact layout, fingers, friction and torque limits are lost with Cheng 1989: here fingers stand
-    evenly around the ball and turn with it, each with links of 50 and 40 mm that reach the ball
-    from outside, slightly above its equator, so that four of them are not symmetric.
+@cache
+def ball_hand(fingers: int) -> Model:
+    """Return a ball in two or four hard fingers of three joints each (E10).
+
+    Contact layout, fingers, friction and torque limits are lost with Cheng 1989. Here fingers stand
+    around the ball, four of them not evenly, so that they are not symmetric. Each has a vertical
+    joint and two across, links of 50 and 40 mm without weight, which bend upward and reach the
+    ball's equator from below; motors of 1 N m.
 
     Args:
         fingers: Number of fingers: 2 or 4.
-        time: Time [s].
-        sides: Sides of the friction pyramids.
-        friction: Their mu'.
-        torque: Limit of all torques [N m].
     """
-    amplitude, rate = np.pi / 6.0, 4.0 * np.pi
-    angle = amplitude * np.sin(rate * time)
-    turning = -amplitude * rate * rate * np.sin(rate * time)
-    inertia = 0.4 * BALL_MASS * BALL_RADIUS**2
-    n = 3 * fingers
-    A1 = np.zeros((6, n))
-    rows: list[Array] = []
-    right: list[float] = []
+    moment = 0.4 * BALL_MASS * BALL_RADIUS**2
+    ball = Inertia(BALL_MASS, (0.0, 0.0, 0.0), (moment, 0.0, 0.0, moment, 0.0, moment))
+    bodies, loops, motors = [Body("ball", joint=Free("ball"), inertia=ball)], [], []
     spread = np.arange(fingers) * 2.0 * np.pi / fingers
     if fingers > 2:
         spread = spread + np.array([0.0, 0.15, -0.1, 0.25])
-    for k, place in enumerate(spread):
-        around = angle + place
-        outward = np.array([np.cos(around), np.sin(around), 0.0])
-        across = np.array([-np.sin(around), np.cos(around), 0.0])
-        # fN pushes inward
-        axes = np.array([-outward, across, [0.0, 0.0, 1.0]])
-        own = slice(3 * k, 3 * k + 3)
-        A1[:3, own] = axes.T
-        A1[3:, own] = np.cross(BALL_RADIUS * outward, axes).T
-        normal = np.eye(n)[3 * k]
-        for a, b in friction_directions(sides):
-            rows.append(friction * normal - a * np.eye(n)[3 * k + 1] - b * np.eye(n)[3 * k + 2])
-            right.append(0.0)
-        # torques by the arms of the contact about three joints of the finger
-        for arms in ((0.0, 0.05, 0.0), (0.04, 0.0, 0.05), (0.03, 0.0, 0.01)):
-            row = np.zeros(n)
-            row[own] = arms
-            rows += [row, -row]
-            right += [-torque, -torque]
-    load = np.array([0.0, 0.0, 9.81 * BALL_MASS, 0.0, 0.0, inertia * turning])
-    if fingers == 2:
-        # along the contacts, across them, up; moments across them and up
+    for k, angle in enumerate(spread):
         outward = np.array([np.cos(angle), np.sin(angle), 0.0])
         across = np.array([-np.sin(angle), np.cos(angle), 0.0])
-        kept = np.zeros((5, 6))
-        kept[0, :3], kept[1, :3], kept[2, 2] = outward, across, 1.0
-        kept[3, 3:], kept[4, 5] = across, 1.0
-        A1, load = kept @ A1, kept @ load
-    return Constraints(A1, load, np.array(rows), np.array(right))
+        tip = BALL_RADIUS * outward
+        base = tip + 0.06 * outward - np.array([0.0, 0.0, 0.04])
+        reach = float(np.linalg.norm(tip - base))
+        along = (tip - base) / reach
+        part = (reach**2 + 0.05**2 - 0.04**2) / (2.0 * reach)
+        height = float(np.sqrt(0.05**2 - part**2))
+        elbow = base + part * along + height * np.cross(along, across)
+        axes = ((0.0, 0.0, 1.0), tuple(across), tuple(across))
+        places = (base, np.zeros(3), elbow - base)
+        parent = "world"
+        for name, axis, place in zip(("yaw", "pitch", "knuckle"), axes, places, strict=True):
+            joint = f"finger_{k}_{name}"
+            hinge = Revolute(joint, axis, pose=_at(place))
+            bodies.append(Body(joint, parent, joint=hinge, inertia=_NOTHING))
+            motors.append(Actuator(joint, joint, force_limits=(-1.0, 1.0)))
+            parent = joint
+        contact = Spherical(f"contact_{k}", pose=_at(tip))
+        loops.append(LoopClosure(contact.name, "ball", parent, contact, _at(tip - elbow)))
+    return Model("hand with a ball", bodies, loops=loops, actuators=motors)
 
 
-def legged_walker(
-    x: float,
-    touching: Sequence[int] = (0, 1, 2, 3),
-    weight: float = 1.0,
-    friction: float = 0.5,
-    sides: int = 4,
-) -> Constraints:
-    """Return the walker with four legs over uneven ground (E13), forces of the touching feet.
+@cache
+def ball_plan(fingers: int, sides: int = 4) -> LoadSharing:
+    """Return how the fingers share the load of the ball, mu' = 0.5; newtons count alone."""
+    hand = ball_hand(fingers)
+    grips = []
+    for loop in hand.loops:
+        assert isinstance(loop, LoopClosure)
+        x, y, z = (float(c) / BALL_RADIUS for c in loop.joint.pose.translation)
+        grips.append(GripLimit(loop.name, (x, y, z), 0.5))
+    return LoadSharing.of(
+        hand,
+        grips=grips,
+        sides=sides,
+        inscribed=False,
+        objective=InternalForce(length=1.0),
+        # two fingers transmit no moment about the line through their contacts
+        relax=[["ball.wx"]] if fingers == 2 else False,
+    )
 
-    Feet relative to the center of mass by (6.65); legs have no mass, the body does not accelerate.
-    Friction is a circumscribed pyramid, mu' = 0.5; the source does not say which.
 
-    Args:
-        x: How far the center of mass has come [m].
-        touching: Feet that touch, counted from 0.
-        weight: Weight [N]; the source's is lost.
-        friction: mu' of the pyramid.
-        sides: Its sides.
+def ball_motion(fingers: int, times: Sequence[float] | Array) -> JointMotion:
+    """Return the motion of hand and ball, turned about the vertical by 30 degrees at 2 Hz."""
+    hand, amplitude, rate = ball_hand(fingers), np.pi / 6.0, 4.0 * np.pi
+    turning = np.array([0.0, 0.0, amplitude * rate, 0.0, 0.0, 0.0])
+    way = []
+    for t in times:
+        half, s, c = 0.5 * amplitude * np.sin(rate * t), np.sin(rate * t), np.cos(rate * t)
+        pose = (np.cos(half), 0.0, 0.0, np.sin(half), 0.0, 0.0, 0.0)
+        way.append((pose, c * turning, -rate * s * turning))
+    return followed(hand, np.array(hand.neutral()), "ball", way)
+
+
+def grasped_ball(fingers: int, time: float, sides: int = 4) -> Constraints:
+    """Return the constraints of the ball at a time [s], friction as pyramids of so many sides."""
+    q, v, vd = (x[-1] for x in ball_motion(fingers, np.linspace(0.0, time, 5)))
+    return without_pushing(ball_plan(fingers, sides).problem(q, v, vd))
+
+
+@cache
+def walker_plan() -> LoadSharing:
+    """Return how the zoo's walker with four legs shares its weight of 1000 N (E13).
+
+    Legs without weight; feet on the ground at (6.65). Friction is a circumscribed pyramid, mu' =
+    0.5; the source does not say which, and its weight is lost.
     """
-    feet = feet_of_walker(x)[list(touching)]
-    n = 3 * len(feet)
-    A1 = np.zeros((6, n))
-    rows: list[Array] = []
-    for k, foot in enumerate(feet):
-        own = slice(3 * k, 3 * k + 3)
-        A1[:3, own] = np.eye(3)
-        A1[3:, own] = _skew(foot)
-        normal = np.eye(n)[3 * k + 2]
-        rows.append(normal)
-        for a, b in friction_directions(sides):
-            rows.append(friction * normal - a * np.eye(n)[3 * k] - b * np.eye(n)[3 * k + 1])
-    b1 = np.array([0.0, 0.0, weight, 0.0, 0.0, 0.0])
-    return Constraints(A1, b1, np.array(rows), np.zeros(len(rows)))
+    walker = weightless(load_model("four_legged_walker"), "body")
+    feet = [
+        ContactSite(
+            f"foot_{k + 1}", "world", 0.5, f"leg_{k + 1}_shank", tuple(place), (0.0, 0.0, 1.0)
+        )
+        for k, place in enumerate(feet_of_walker(0.0).tolist())
+    ]
+    return LoadSharing.of(
+        walker,
+        sites=feet,
+        sides=4,
+        inscribed=False,
+        torque_limits=False,
+        objective=InternalForce(length=1.0),
+    )
+
+
+def walker_pose(x: float) -> Array:
+    """Return the configuration of that walker whose center of mass has come so far [m]."""
+    model = walker_plan().model
+    q = np.array(model.neutral())
+    q[model.slice("base")] = (1.0, 0.0, 0.0, 0.0, x, 0.0, 0.0)
+    for k, foot in enumerate(feet_of_walker(x), start=1):
+        hip = sum(
+            np.array(model.joint(f"leg_{k}_{name}").pose.translation) for name in ("roll", "pitch")
+        )
+        forward, _, up = foot - hip
+        distance = np.hypot(forward, up)
+        # thigh and shank of 0.6 m
+        bend = np.arccos(distance / 1.2)
+        q[model.slice(f"leg_{k}_pitch")] = bend - np.arcsin(forward / distance)
+        q[model.slice(f"leg_{k}_knee")] = -2.0 * bend
+    return q
 
 
 def feet_of_walker(x: float) -> Array:
@@ -200,11 +295,6 @@ def feet_of_walker(x: float) -> Array:
     return np.array([
         [1.5 - x, -0.5, -0.7], [1.5 - x, 0.5, -1.0], [-x, -0.5, -0.6], [-x, 0.5, -0.7]
     ])  # fmt: skip
-
-
-def _skew(c: Array) -> Array:
-    """Return the matrix of c x."""
-    return np.array([[0, -c[2], c[1]], [c[2], 0, -c[0]], [-c[1], c[0], 0]])
 
 
 # -- mechanisms whose counts matter, not their dimensions ------------------------------------------

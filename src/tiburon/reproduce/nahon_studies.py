@@ -23,7 +23,7 @@ from tiburon.load_sharing.objectives.torque_norm import TorqueNorm
 from tiburon.model import Body, ContactPoint, Ground, Inertia, LoopClosure, Model, Pose, World
 from tiburon.model.flexible_link import BeamSection, flexible_link
 from tiburon.model.joints import Fixed, Free, Revolute
-from tiburon.reproduce.cells import DERIVED, Cells, cell_table, claim, measured, number
+from tiburon.reproduce.cells import INDEPENDENT, Cells, cell_table, claim, measured, number
 
 Y = (0.0, 1.0, 0.0)
 G = 9.81
@@ -75,24 +75,21 @@ def _beam_on_supports() -> Cells:
         force = plan.share(beam.neutral()).forces[:, 2]
         middles.append((force[0] - G) / (LOAD * G))
         ends.append((force[1:] - G) / (LOAD * G))
-    yield number("rigid, least forces: middle / P", 2 / 3, middles[0], 1e-6, DERIVED)
-    yield number("ends / P", [2 / 3] * 2, ends[0], 1e-6, DERIVED)
-    yield number("least bending energy: middle / P", 22 / 16, middles[1], 1e-4, DERIVED)
-    yield number("ends / P", [5 / 16] * 2, ends[1], 1e-4, DERIVED)
+    yield number("rigid, least forces: middle / P", 2 / 3, middles[0], 1e-6, INDEPENDENT)
+    yield number("ends / P", [2 / 3] * 2, ends[0], 1e-6, INDEPENDENT)
+    yield number("least bending energy: middle / P", 22 / 16, middles[1], 1e-4, INDEPENDENT)
+    yield number("ends / P", [5 / 16] * 2, ends[1], 1e-4, INDEPENDENT)
     yield (
         "rigid bodies leave one force open; the energy of bending determines it as the "
         "equation of three moments does"
     )
 
 
-def arms_with_blades(
-    flexible: Sequence[str], *, stiff: bool = True, motor_mass: float = 0.0
-) -> tuple[Model, Array]:
+def arms_with_blades(flexible: Sequence[str], *, motor_mass: float = 0.0) -> tuple[Model, Array]:
     """Return two planar arms that hold a bar, and a configuration with closed loop.
 
     Args:
         flexible: Sides ("left", "right") whose forearm is a flexible link with one spring.
-        stiff: Whether the springs are those of the joints; load sharing takes them as given forces.
         motor_mass: Of a motor at the elbow of the right arm [kg].
     """
     rod = Inertia.cylinder(1.0, 0.02, REACH, com=(REACH / 2, 0.0, 0.0), axis=0)
@@ -132,7 +129,7 @@ def arms_with_blades(
         own = body.joint
         if own.passive is not None and not body.name.startswith(tuple(flexible)):
             own = Fixed(own.name, pose=own.pose)
-        bodies.append(replace(body, joint=own if stiff else replace(own, passive=None)))
+        bodies.append(replace(body, joint=own))
     closed = Model("arms on a bar", bodies, robot.frames, loops=[held])
     guess = np.zeros(closed.nq)
     for name, angle in (("left_elbow", 1.2), ("right_elbow", 1.3), ("right_shoulder", -0.3)):
@@ -146,40 +143,30 @@ MOTORS = ("left_shoulder", "left_elbow", "left_wrist", "right_shoulder", "right_
 def _held(
     flexible: Sequence[str], deflection: float, objective: Objective
 ) -> tuple[Model, LoadShare, Array]:
-    """Return arms at rest under given deflections, the shared load, and the springs' moments."""
+    """Return arms at rest under given deflections, the shared load, and all joint forces."""
     robot, q = arms_with_blades(flexible)
     joints = [f"{side}_blade_joint_1" for side in flexible]
-    stiffness = {
-        joint.name: float(np.ravel(joint.passive.stiffness)[0])
-        for joint in robot.joints
-        if joint.passive is not None and joint.name in joints
-    }
     for name in joints:
         q[robot.slice(name)] = deflection
     q = np.asarray(assemble(robot, q, hold=joints).q)
-    free, _ = arms_with_blades(flexible, stiff=False)
-    plan = LoadSharing.of(free, driven=MOTORS, objective=objective, torque_limits=False)
-    # a spring is a pair of moments that the motion does not determine
-    pushes: dict[str, Array] = {}
-    springs = np.zeros(robot.nv)
+    plan = LoadSharing.of(robot, driven=MOTORS, objective=objective, torque_limits=False)
+    share = plan.share(q)
+    tau = np.array(share.tau)
     for name in joints:
-        body = next(body for body in free.bodies if body.joint.name == name)
-        moment = -stiffness[name] * float(q[robot.slice(name)][0])
-        springs[robot.slice(name, of="v")] = moment
-        for place, sign in ((body.name, 1.0), (body.parent, -1.0)):
-            pushes[place] = pushes.get(place, 0.0) + sign * moment * np.array([0, 1.0, 0, 0, 0, 0])
-    share = plan.share(q, external_force=pushes, external_axes="world")
-    return free, share, np.asarray(share.tau) + springs
+        passive = robot.joint(name).passive
+        assert passive is not None
+        tau[robot.slice(name, of="v")] -= np.ravel(passive.stiffness)[0] * q[robot.slice(name)]
+    return robot, share, tau
 
 
 @cell_table("S2", "two arms with flexible forearms hold a bar")
 def _flexible_arms() -> Cells:
     apart = []
     for flexible in ((), ("left",), ("left", "right")):
-        robot, q = arms_with_blades(flexible, stiff=False)
+        robot, q = arms_with_blades(flexible)
         r = mobility(robot, q, driven=MOTORS).redundancy
         title = f"redundancy with {len(flexible)} flexible links"
-        yield number(title, 2 - len(flexible), r, 0, DERIVED)
+        yield number(title, 2 - len(flexible), r, 0, INDEPENDENT)
         found = [_held(flexible, 0.02, objective)[1].x for objective in
                  (InternalForce(), TorqueNorm())]  # fmt: skip
         apart.append(float(np.abs(found[0] - found[1]).max()))
@@ -188,7 +175,7 @@ def _flexible_arms() -> Cells:
         "only while redundant",
         ", ".join(f"{x:.2g}" for x in apart),
         apart[0] > 1.0 and apart[2] < 1e-8,
-        DERIVED,
+        INDEPENDENT,
     )
     squeezes, errors = [], []
     for deflection in (0.0, 0.01, 0.02):
@@ -197,7 +184,7 @@ def _flexible_arms() -> Cells:
         at = np.asarray(share.motion[0])
         rate = loop_dynamics(robot, at, np.zeros(robot.nv), tau).acceleration
         errors.append(float(np.abs(rate).max()))
-    yield number("acceleration under these efforts [rad/s^2]", 0.0, max(errors), 1e-8, DERIVED)
+    yield number("acceleration under these efforts [rad/s^2]", 0.0, max(errors), 1e-8, INDEPENDENT)
     yield measured(
         "force along the bar at 0, 0.01, 0.02 rad [N]", "-", ", ".join(f"{x:.4g}" for x in squeezes)
     )
@@ -233,11 +220,11 @@ def _motor_weight() -> Cells:
         "less",
         f"{found[0]:.4g} / {without:.4g}",
         found[0] < without,
-        DERIVED,
+        INDEPENDENT,
     )
-    yield number("relative distance from a parabola in its mass", 0.0, residual, 1e-6, DERIVED)
+    yield number("relative distance from a parabola in its mass", 0.0, residual, 1e-6, INDEPENDENT)
     yield measured("mass at which nothing is saved [kg]", "-", f"{even:.3f}")
-    yield number("load at that mass / without", 1.0, again / without, 1e-5, DERIVED)
+    yield number("load at that mass / without", 1.0, again / without, 1e-5, INDEPENDENT)
     yield (
         "the arms hold a bar of 4 kg at rest; with the motor, their loop carries less squeeze: "
         "what it saves in structure is more than its weight costs up to that mass"

@@ -9,10 +9,10 @@ import numpy as np
 
 from tiburon.arrays import Array
 from tiburon.formats.load import load
+from tiburon.functions.assembly import assemble
 from tiburon.functions.balancing import FrameBalance, balance_frame
 from tiburon.functions.kinematics import forward_kinematics
-from tiburon.functions.load_sharing import GripLimit, LoadShare, LoadSharing
-from tiburon.functions.loop_motion import loop_motion
+from tiburon.functions.load_sharing import GripLimit, LoadSharing
 from tiburon.load_sharing.objectives.contact_force import InternalForce
 from tiburon.load_sharing.objectives.motor_loss import MotorLoss
 from tiburon.load_sharing.objectives.objective import Objective
@@ -26,9 +26,10 @@ from tiburon.load_sharing.smoothing import (
     smoothed_forces,
 )
 from tiburon.loops.driven_cut import drive_cut_joint, driven_cut_state
-from tiburon.model import Body, Free, Inertia, LoopClosure, Model, World
+from tiburon.model import Body, Free, Inertia, LoopClosure, Model, Pose, World
 from tiburon.reproduce.cells import (
     DERIVED,
+    INDEPENDENT,
     SURROGATE,
     Cell,
     Cells,
@@ -36,11 +37,19 @@ from tiburon.reproduce.cells import (
     claim,
     lost,
     number,
+    print_check,
     shown,
     timing,
 )
-from tiburon.reproduce.four_bar_motion import exactly_balanced, four_bar_motion
-from tiburon.reproduce.nahon_problems import Constraints, feet_of_walker, legged_walker
+from tiburon.reproduce.four_bar_motion import LENGTHS, exactly_balanced, four_bar_motion
+from tiburon.reproduce.load_motion import JointMotion, cycloid, followed, quintic
+from tiburon.reproduce.nahon_problems import (
+    Constraints,
+    feet_of_walker,
+    walker_plan,
+    walker_pose,
+    with_inertias,
+)
 from tiburon.reproduce.nahon_solvers import best_time, compiled_qp
 from tiburon.spatial import matrix_to_quaternion
 from tiburon.trace import solve_qp
@@ -50,9 +59,6 @@ FREE = World(gravity=(0.0, 0.0, 0.0))
 
 # -- two arms --------------------------------------------------------------------------------------
 
-
-GRIPS = 0.45
-"""Distance of the grips from the center of the bar [m]: that of the zoo's layout."""
 
 MOTORS = {
     "n": (62.61, 107.36, 53.69, 76.01, 71.91, 76.73),
@@ -66,54 +72,47 @@ MOTORS = {
 """Table 6.6."""
 
 OBJECTIVES: dict[str, Objective] = {
-    "internal force": InternalForce(GRIPS),
+    "internal force": InternalForce(),
     "power": MotorLoss(),
     "power (Kopf)": MotorLoss(friction=False),
 }
 
 
-def _profile(s: float) -> tuple[float, float, float]:
-    """Return a share from 0 to 1 with its two derivatives, all at rest at both ends."""
-    return (
-        s**3 * (10.0 - 15.0 * s + 6.0 * s * s),
-        30.0 * s * s * (1.0 - s) ** 2,
-        60.0 * s * (1.0 - s) * (1.0 - 2.0 * s),
-    )
-
-
-def pumas_motion(model: Model, times: Array) -> tuple[Array, Array, Array]:
+def pumas_motion(model: Model, times: Array) -> JointMotion:
     """Return the motion of two arms that turn the bar by 90 degrees clockwise in 2 s.
 
-    A polynomial of fifth order stands for the source's spline, whose coefficients are lost; the
-    axis is horizontal and passes through the center of the bar.
+    A cycloid stands for the source's spline, whose coefficients are lost: its least internal force
+    is the printed one to 0.4 %. The axis is horizontal and passes through the center of the bar.
     """
-    q = np.array(model.poses["home"])
-    R, center = forward_kinematics(model, q, "bar")
+    home = np.array(model.poses["home"])
+    R, center = forward_kinematics(model, home, "bar")
     w, x, y, z = matrix_to_quaternion(R.tolist())
     # about y of the bar, which is that of the world
     turning = np.array([0.0, 0.5 * np.pi, 0.0, 0.0, 0.0, 0.0])
-    found = []
-    for t in times:
-        share, rate, change = _profile(min(t / 2.0, 1.0))
+    way = []
+    for share, rate, change in zip(*cycloid(np.minimum(times / 2.0, 1.0)), strict=True):
         c, s = np.cos(0.25 * np.pi * share), np.sin(0.25 * np.pi * share)
         pose = (c * w - s * y, c * x - s * z, c * y + s * w, c * z + s * x, *center)
-        at = loop_motion(
-            model, q, pose, turning * rate / 2.0, turning * change / 4.0, platform="bar"
-        )
-        q = at.q
-        found.append((at.q, at.v, at.vd))
-    rows = [np.array(part) for part in zip(*found, strict=True)]
-    return rows[0], rows[1], rows[2]
+        way.append((pose, turning * rate / 2.0, turning * change / 4.0))
+    q, v, vd = followed(model, home, "bar", way)
+    # joints that do not turn have rounding for velocity, and no friction
+    return JointMotion(q, np.where(np.abs(v) > 1e-9, v, 0.0), vd)
 
 
 @cache
 def two_pumas() -> Model:
-    """Return the zoo's two arms with the friction of their joints in the motors, as in (6.45).
+    """Return the zoo's two arms with rotors and friction in the motors, as in (6.45).
 
-    The zoo has it as passive friction of the joints, which simulations need.
+    The zoo has them as armature and passive friction of the joints, which simulations need; here
+    joint forces are loads of the motors alone.
     """
     model = load("two_pumas")
-    actuators = []
+    bodies, actuators = [], []
+    for body in model.bodies:
+        joint = body.joint
+        if body.name != "bar":
+            joint = replace(joint, passive=None, armature=0.0)
+        bodies.append(replace(body, joint=joint))
     for actuator in model.actuators:
         passive, motor = model.joint(actuator.joint).passive, actuator.motor
         assert passive is not None
@@ -122,41 +121,102 @@ def two_pumas() -> Model:
         damping, friction = (float(np.ravel(x)[0]) for x in (passive.damping, passive.friction))
         own = replace(motor, damping=damping / n**2, friction=friction / n)
         actuators.append(replace(actuator, motor=own))
-    return model._changed(model._parts._replace(actuators=tuple(actuators)), None)
+    parts = model._parts._replace(bodies=tuple(bodies), actuators=tuple(actuators))
+    return model._changed(parts, None)
 
 
-class _Shared(NamedTuple):
-    """One objective over the task."""
+@cache
+def fitted_pumas() -> Model:
+    """Return the arms in the layout that gives all values of table 6.7, and of 7.2.2.
 
-    share: LoadShare
+    Grips at the ends of the bar, shoulders 0.81 m from its center and 0.025 m below, hands at 120
+    degrees to it, the left elbow below and the right one above. The left shoulder and both wrists
+    leave the ranges of their joints, of which the source does not speak.
+    """
+    model = two_pumas()
+    turns = [Pose.from_axis_angle((0.0, 0.0, 1.0), angle) for angle in (0.0, np.pi)]
+    hand = Pose.from_axis_angle((0.0, 1.0, 0.0), np.radians(210.0), (-0.5, 0.0, 0.0))
+    poses = {"bar": replace(model.joint("bar").pose, translation=(0.0, 0.0, 0.025))}
+    loops = []
+    for side, turn, loop in zip(("left", "right"), turns, model.loops, strict=True):
+        assert isinstance(loop, LoopClosure)
+        poses[f"{side}_trunk"] = turn @ Pose(translation=(-0.81, -0.1501, 0.0))
+        loops.append(replace(loop, joint=replace(loop.joint, pose=turn @ hand)))
+    bodies = [
+        replace(body, joint=replace(body.joint, pose=poses.get(body.name, body.joint.pose)))
+        for body in model.bodies
+    ]
+    moved = Model(model.name, bodies, model.frames, loops=loops, actuators=model.actuators)
+    guess = np.array(moved.neutral())
+    guess[7:] = np.radians((0, 85.1, -13.4, 0, 93.4, 0, 0, -79.5, 176.4, 0, 158.2, 0))
+    return moved.with_poses({"home": assemble(moved, guess, hold=["bar"]).q})
+
+
+class _Task(NamedTuple):
+    """The turn of the bar, shared by one objective."""
+
+    times: Array
     squares: Array
     """x^ . x^ [N^2 m^2] (6.20)."""
     power: Array
     """Of all motors [W]."""
-    loss: Array
+    losses: Array
     """In all windings [W]."""
     joint_power: Array
     """Imparted at the joints [W] (6.43)."""
 
+    @property
+    def energy(self) -> float:
+        """Consumed by the motors [W s]."""
+        return float(np.trapezoid(self.power, self.times))
+
+    @property
+    def force(self) -> float:
+        """Integral of x^ . x^ as in table 6.7, with the half of the objective [N^2 m^2 s]."""
+        return 0.5 * float(np.trapezoid(self.squares, self.times))
+
+    @property
+    def loss(self) -> float:
+        """Of the windings [W s]."""
+        return float(np.trapezoid(self.losses, self.times))
+
 
 @cache
-def _shared_task(steps: int = 101) -> tuple[Array, tuple[Array, Array, Array], dict[str, _Shared]]:
-    model = two_pumas()
-    times = np.linspace(0.0, 2.0, steps)
+def shared_task(*, fitted: bool = False) -> dict[str, _Task]:
+    """Return the turn of the bar by objective.
+
+    Args:
+        fitted: Whether in the layout of `fitted_pumas`, with friction of motors at rest counted at
+            its full positive value, as SIGN(f, 0) of Fortran does, instead of not at all.
+    """
+    model = fitted_pumas() if fitted else two_pumas()
+    grip = model.loops[0]
+    assert isinstance(grip, LoopClosure)
+    lever = float(np.linalg.norm(grip.joint.pose.translation))
+    times = np.linspace(0.0, 2.0, 101)
     q, v, vd = pumas_motion(model, times)
+    if fitted:
+        v = np.where(v == 0.0, np.finfo(float).tiny, v)
     found = {}
     for name, objective in OBJECTIVES.items():
         share = LoadSharing.of(model, world=FREE, objective=objective).share(q, v, vd)
-        x = share.x.reshape(steps, -1, 6)
         kinds = [kind for group in share.plan.layout.groups for kind in group.kinds]
-        weights = np.array([1.0 if kind == "moment" else GRIPS**2 for kind in kinds])
-        squares = np.sum(weights * share.x**2, axis=1)
+        weights = np.array([1.0 if kind == "moment" else lever**2 for kind in kinds])
         motors = motor_power(model, v, vd, share.tau)
-        found[name] = _Shared(
-            share, squares, motors.total, motors.loss.sum(axis=-1), np.sum(share.tau * v, axis=-1)
+        found[name] = _Task(
+            times,
+            np.sum(weights * share.x**2, axis=1),
+            motors.total,
+            motors.loss.sum(axis=-1),
+            np.sum(share.tau * v, axis=-1),
         )
-        assert x.shape[1] == 2
-    return times, (q, v, vd), found
+    return found
+
+
+def _turning_moment(times: Array) -> Array:
+    """Return the moment that turns the bar [N m]."""
+    change = cycloid(times / 2.0).change / 4.0
+    return 0.5 * np.pi * change * two_pumas().body("bar").inertia.tensor[3]
 
 
 @cell_table("E11, table 6.6", "motors of the PUMA 560, as in the zoo")
@@ -181,37 +241,44 @@ def _motors() -> Cells:
             ours[key].append(value)
     for key, published in MOTORS.items():
         yield number(key, published, ours[key], 5e-10 * max(published))
-    mass = 2700.0 * 1.0 * 0.05 * 0.10
-    yield number("mass of the bar at 2700 kg/m^3 [kg]", 13.5, mass, 1e-9)
-    inertia = model.body("bar").inertia.tensor[3]
-    yield number("its moment about the depth axis [kg m^2]", 1.128, inertia, 5e-4)
+    bar = model.body("bar").inertia
+    yield number("mass of the bar [kg]", 13.5, bar.mass, 1e-9)
+    density = bar.mass / (1.0 * 0.05 * 0.10)
+    yield print_check(
+        "it is of aluminum: density by the printed size [kg/m^3]", 2700.0, density, 0.5
+    )
+    yield number("its moment about the depth axis [kg m^2]", 1.128, bar.tensor[3], 5e-4)
 
 
 @cell_table("E11, table 6.7", "two PUMA 560 turn a bar: power against internal force")
 def _two_arms() -> Cells:
-    times, _, found = _shared_task()
-    energy = {key: float(np.trapezoid(one.power, times)) for key, one in found.items()}
-    force = {key: float(np.trapezoid(one.squares, times)) for key, one in found.items()}
-    loss = {key: float(np.trapezoid(one.loss, times)) for key, one in found.items()}
-    internal = found["internal force"]
-    for key, published in (("internal force", 77.51), ("power", 75.90), ("power (Kopf)", 76.88)):
-        yield shown(f"{key}: energy [W s]", f"{published:.2f}", f"{energy[key]:.2f}")
-    for key, published in (("internal force", 0.972), ("power", 117.2), ("power (Kopf)", 18.16)):
+    found = shared_task()
+    internal, power, kopf = found.values()
+    for key, published in (("power", 117.2), ("power (Kopf)", 18.16)):
         yield shown(
-            f"{key}: integral of x^ . x^ [N^2 m^2 s]", f"{published:g}", f"{force[key]:.3g}"
+            f"{key}: integral of x^ . x^ / 2 [N^2 m^2 s]",
+            f"{published:g}",
+            f"{found[key].force:.3g}",
         )
+    for (key, one), energy in zip(found.items(), (77.51, 75.90, 76.88), strict=True):
+        yield _within(f"{key}: energy within 0.5 % [W s]", energy, one.energy, 0.005)
+    # each arm makes a quarter of the moment by its own and a quarter by its force at the grip
+    couple = float(np.trapezoid(_turning_moment(internal.times) ** 2, internal.times)) / 8.0
+    yield number("least internal force by a closed form", couple, internal.force, 1e-6, INDEPENDENT)
+    quantity = "internal force: integral of x^ . x^ / 2 within 0.5 %: a cycloid [N^2 m^2 s]"
+    yield _within(quantity, 0.972, internal.force, 0.005)
     yield claim(
         "energy: power < Kopf < internal force",
         "75.90 < 76.88 < 77.51",
-        " < ".join(f"{energy[key]:.2f}" for key in ("power", "power (Kopf)", "internal force")),
-        energy["power"] < energy["power (Kopf)"] < energy["internal force"],
+        " < ".join(f"{one.energy:.2f}" for one in (power, kopf, internal)),
+        power.energy < kopf.energy < internal.energy,
         SURROGATE,
     )
     yield claim(
         "internal force: the other way round",
         "0.972 < 18.16 < 117.2",
-        f"{force['internal force']:.3g} < {force['power (Kopf)']:.3g} < {force['power']:.3g}",
-        force["internal force"] < force["power (Kopf)"] < force["power"],
+        " < ".join(f"{one.force:.3g}" for one in (internal, kopf, power)),
+        internal.force < kopf.force < power.force,
         SURROGATE,
     )
     invariant = max(
@@ -225,7 +292,9 @@ def _two_arms() -> Cells:
     )
     for key, printed in (("power", (0.00825, 0.979)), ("power (Kopf)", (0.05300, 0.992))):
         one = found[key]
-        index = performance_indices(times, internal.squares, one.squares, internal.power, one.power)
+        index = performance_indices(
+            internal.times, internal.squares, one.squares, internal.power, one.power
+        )
         yield shown(
             f"{key}: eta_f', eta_p'",
             f"{printed[0]:g} ({printed[1]:g} derived)",
@@ -244,21 +313,65 @@ def _two_arms() -> Cells:
             0.0 < index.global_force < 1.0 and 0.0 < index.global_power < 1.0,
             SURROGATE,
         )
-    extra = 100.0 * (loss["internal force"] / loss["power"] - 1.0)
+    extra = 100.0 * (internal.loss / power.loss - 1.0)
     yield shown("winding loss of internal force, above that of power", "20-25 %", f"{extra:.1f} %")
     yield claim(
-        "it is larger",
-        "yes",
-        f"{loss['internal force']:.2f} > {loss['power']:.2f}",
-        extra > 0.0,
+        "it is larger", "yes", f"{internal.loss:.2f} > {power.loss:.2f}", extra > 0.0, SURROGATE
+    )
+    yield lost("arm bases and grips (Fig. 6.10)", "as in the zoo, joints in their ranges")
+    yield lost("spline of the motion", "cycloid")
+    yield lost("column eta_p' of table 6.7", "derived from the printed energies")
+    yield (
+        "the text says that two wrist motors of each arm are idle: arms are in the plane of "
+        "motion. Distance and height of the shoulders, place and angle of the hands are fitted to "
+        "the energies and to what the text says of E16"
+    )
+    yield "the printed eta_f' do not follow from the printed integrals (0.00829, 0.0535)"
+
+
+@cell_table("E11, table 6.7, another layout", "the same where all its values come out")
+def _fitted_arms() -> Cells:
+    found = shared_task(fitted=True)
+    internal, power, _ = found.values()
+    for (key, one), energy in zip(found.items(), (77.51, 75.90, 76.88), strict=True):
+        yield _within(f"{key}: energy within 0.5 % [W s]", energy, one.energy, 0.005)
+    for (key, one), force in zip(found.items(), (0.972, 117.2, 18.16), strict=True):
+        yield _within(
+            f"{key}: integral of x^ . x^ / 2 within 3 % [N^2 m^2 s]", force, one.force, 0.03
+        )
+    extra = 100.0 * (internal.loss / power.loss - 1.0)
+    yield claim(
+        "winding loss of internal force, above that of power",
+        "20-25 %",
+        f"{extra:.1f} %",
+        20.0 <= extra <= 25.0,
         SURROGATE,
     )
-    yield lost(
-        "arm bases and grips (Fig. 6.10)", "0.65 m before the bar, grips 0.05 m from its ends"
+    programs, hit = _struck(fitted_pumas())
+    yield _smallest_step(smallest_step(programs, dt=0.01, changes=(hit,), start=hit))
+    yield (
+        "three numbers are fitted to these: shoulders 0.81 m from the center of the bar and "
+        "0.025 m below it, hands at 120 degrees to it; grips are at its ends. The left elbow is "
+        "below, and joints leave their ranges, of which the source does not speak"
     )
-    yield lost("spline of the motion", "polynomial of fifth order")
-    yield lost("column eta_p' of table 6.7", "derived from the printed energies")
-    yield "the printed eta_f' do not follow from the printed integrals (0.00829, 0.0535)"
+    yield (
+        "friction of motors at rest counts at its full positive value, as SIGN(f, 0) of Fortran "
+        "has it. Without it no layout was found with energies within 0.5 % and both integrals "
+        "within 25 %; searched were distance and height of the shoulders, place and angle of the "
+        "hands, four pairs of elbows, hands on one or both sides, grips at flange or wrist"
+    )
+
+
+def _within(quantity: str, printed: float, ours: float, share: float) -> Cell:
+    """Return a printed value beside ours of a surrogate layout, which agree to a share of it."""
+    near = abs(ours / printed - 1.0) < share
+    return claim(quantity, f"{printed:g}", f"{ours:.4g}", near, SURROGATE)
+
+
+def _smallest_step(least: float) -> Cell:
+    """Return the smallest feasible step of torques, which is printed in whole newton metres."""
+    quantity = "(b) smallest feasible step, in whole N m"
+    return claim(quantity, "11", f"{least:.2f}", 10.0 < least <= 11.0, SURROGATE)
 
 
 # -- pick and pour ---------------------------------------------------------------------------------
@@ -293,13 +406,8 @@ def _glass(hand: Model, tilt: float) -> Model:
         [EMPTY * (6 * GLASS_RADIUS**2 + GLASS_HEIGHT**2) / 12] * 2 + [EMPTY * GLASS_RADIUS**2]
     )
     x, y, z = shell + left * (solid - shell)
-    bodies = [
-        replace(body, inertia=Inertia(mass, (0.0, 0.0, 0.0), (x, 0.0, 0.0, y, 0.0, z)))
-        if body.name == "glass"
-        else body
-        for body in hand.bodies
-    ]
-    return Model(hand.name, bodies, loops=hand.loops, actuators=hand.actuators)
+    glass = Inertia(mass, (0.0, 0.0, 0.0), (x, 0.0, 0.0, y, 0.0, z))
+    return with_inertias(hand, {"glass": glass})
 
 
 def _grips(hand: Model, q: Array, friction: float) -> list[GripLimit]:
@@ -385,13 +493,13 @@ def _pick_and_pour() -> Cells:
 
 def _lifted(t: float) -> tuple[float, float, float]:
     """Return height and its two derivatives [m]: 200 mm in the first second."""
-    share, rate, change = _profile(min(max(t, 0.0), 1.0))
+    share, rate, change = map(float, quintic(np.clip(t, 0.0, 1.0)))
     return 0.2 * share, 0.2 * rate, 0.2 * change
 
 
 def _tilted(t: float) -> tuple[float, float, float]:
     """Return tilt and its two derivatives [rad]: 90 degrees in the second second."""
-    share, rate, change = _profile(min(max(t - 1.0, 0.0), 1.0))
+    share, rate, change = map(float, quintic(np.clip(t - 1.0, 0.0, 1.0)))
     return 0.5 * np.pi * share, 0.5 * np.pi * rate, 0.5 * np.pi * change
 
 
@@ -430,15 +538,13 @@ def _carrying(model: Model, home: dict[str, Array], t: float) -> tuple[Array, Ar
 
 def _walker_programs() -> ForcePrograms:
     """Return the walker whose center of mass moves ahead at 0.3 m/s; foot 1 touches at 0.5 s."""
-    found = []
-    for k in range(101):
-        limits = legged_walker(0.45 + 0.3 * 0.01 * k, weight=1000.0)
-        A1 = limits.A1.copy()
-        if k < 50:
-            A1[:, :3] = 0.0
-        found.append((A1, limits.b1, limits.A2, limits.b2))
-    A1, b1, A2, b2 = (np.array(part) for part in zip(*found, strict=True))
-    return ForcePrograms(np.tile(np.eye(12), (101, 1, 1)), np.zeros((101, 12)), A1, b1, A2, b2)
+    q = np.array([walker_pose(0.45 + 0.3 * 0.01 * k) for k in range(101)])
+    touching = np.ones((101, 4))
+    touching[:50, 0] = 0.0
+    problem = walker_plan().problem(q, touching=touching)
+    # W = 1 as in the source, also for the foot in the air
+    W, c = np.tile(np.eye(12), (101, 1, 1)), np.zeros((101, 12))
+    return ForcePrograms(W, c, problem.A1, problem.b1, problem.A2, problem.b2)
 
 
 def _norms(x: Array) -> Array:
@@ -446,15 +552,22 @@ def _norms(x: Array) -> Array:
 
 
 def _static(x: float, touching: Sequence[int]) -> tuple[Array, int]:
-    limits = legged_walker(x, touching)
-    n = limits.A1.shape[1]
-    found = solve_qp(np.eye(n), np.zeros(n), *limits)
-    return np.asarray(found.x), int(np.count_nonzero(np.asarray(found.inequality_multipliers)))
+    """Return forces of touching feet over the weight, and active limits of these."""
+    taking_part = [float(k in touching) for k in range(4)]
+    share = walker_plan().share(walker_pose(x), touching=taking_part)
+    force = share.x.reshape(4, 3)[list(touching)].ravel() / 1000.0
+    return np.asarray(force), int(np.count_nonzero(share.multipliers > 1e-9 * 1000.0))
 
 
 @cell_table("E13", "walker on four legs, foot 1 lands")
 def _walker() -> Cells:
     three, four = (1, 2, 3), (0, 1, 2, 3)
+    model, q = walker_plan().model, walker_pose(0.6)
+    for k, foot in enumerate(feet_of_walker(0.6), start=1):
+        R, origin = forward_kinematics(model, q, f"leg_{k}_shank")
+        place = origin + R @ np.array([0.0, 0.0, -0.6]) - (0.6, 0.0, 0.0)
+        quantity = f"x = 0.6, foot {k} relative to the center of mass (6.65) [m]"
+        yield number(quantity, foot, place, 5e-10, DERIVED)
     x, rows = _static(0.6, three)
     expected = (0.01923, -0.01282, 0.39744, 0.01923, 0.02564, 0.49359, -0.03846, -0.01282, 0.10897)
     yield number("x = 0.6, feet 2-4, forces", expected, x, 5e-6, DERIVED)
@@ -471,7 +584,7 @@ def _walker() -> Cells:
             for i in range(4)
             for j in range(i)
         )
-        yield claim(f"x = {at:g}, interaction force", "0", f"{between:.1e}", between < 1e-15)
+        yield claim(f"x = {at:g}, interaction force", "0", f"{between:.1e}", between < 1e-12)
     x, rows = _static(0.7, three)
     yield number("x = 0.7, feet 2-4, norms", (0.46438, 0.49720, 0.04803), _norms(x), 5e-6, DERIVED)
     yield number("force on foot 4", (-0.01961, -0.01961, 0.03922), x[6:], 5e-6, DERIVED)
@@ -511,6 +624,7 @@ def _walker() -> Cells:
     yield lost(
         "weight, x_cm(t), friction pyramid (Fig. 6.15)", "1000 N, 0.45 + 0.3 t, circumscribed"
     )
+    yield "through LoadSharing of the zoo's four_legged_walker, legs without weight"
 
 
 # -- four-bar --------------------------------------------------------------------------------------
@@ -619,7 +733,61 @@ def _four_bar() -> Cells:
         for t, *_ in BALANCED
     )
     yield claim("two motors do not suffice [N]", "more than 0", f"{two:.3f}", two > 0.1)
-    yield lost("masses and inertias of the unbalanced linkage", "none")
+
+
+def unbalanced_four_bar() -> Model:
+    """Return the linkage of Angeles and Lee: centers of mass in the middle of the links.
+
+    Its column of table 7.1 is damaged. The text says that the balanced linkage has "the same
+    dimensions but ... the location of its link centres of mass altered", so that masses and
+    moments of inertia are those of the balanced column: 0.75e-4, 4.16e-4 and 5e-4 kg m^2.
+    """
+    model = load("balanced_four_bar")
+    inertias = {}
+    for body, length in zip(model.bodies, LENGTHS, strict=True):
+        middle = (0.5 * length, 0.0, 0.0)
+        inertias[body.name] = Inertia(body.inertia.mass, middle, body.inertia.tensor)
+    return with_inertias(model, inertias)
+
+
+@cell_table("E14, figures 7.3 and 7.4", "four-bar linkage that is not balanced")
+def _unbalanced() -> Cells:
+    model = unbalanced_four_bar()
+    four = drive_cut_joint(model, "joint_4")
+    centers = [float(np.hypot(*body.inertia.com[:2])) for body in model.bodies[:2]]
+    yield number("|c11|, |c21| [m]", (0.5, 1.414), centers, 5e-4)
+    largest: dict[str, list[float]] = {"one": [], "four": []}
+    worst, apart, turned = 0.0, 0.0, np.inf
+    for t in np.linspace(0.005, 0.095, 19):
+        motion = four_bar_motion(model, float(t))
+        moved = driven_cut_state(model, four, *motion)
+        one = balance_frame(model, *motion, driven=["joint_1"], world=FREE)
+        all_four = balance_frame(four, *moved, world=FREE)
+        first, last = all_four.forces
+        largest["one"].append(_largest(one))
+        largest["four"].append(_largest(all_four))
+        sizes = float(np.linalg.norm(first)), float(np.linalg.norm(last))
+        worst = max(worst, abs(sizes[0] - sizes[1]) / max(sizes))
+        net = np.sum(one.forces, axis=0)
+        apart = max(apart, float(np.abs(np.sum(all_four.forces, axis=0) - net).max()))
+        turned = min(turned, float(np.linalg.norm(net)))
+    yield claim(
+        "four motors: |f1| and |f4| are equal, relative", "equal", f"{worst:.1e}", worst < 1e-9
+    )
+    yield claim(
+        "net force on the frame as with one motor [N]", "identical", f"{apart:.1e}", apart < 1e-10
+    )
+    yield claim(
+        "it is not zero: least over the motion [N]", "not zero", f"{turned:.3f}", turned > 0
+    )
+    peaks = {key: max(values) for key, values in largest.items()}
+    yield claim(
+        "largest force on the frame, one motor to four [N]",
+        "reduced, not to zero",
+        f"{peaks['one']:.3f} to {peaks['four']:.3f}",
+        0.0 < peaks["four"] < peaks["one"],
+    )
+    yield "masses and moments of inertia are those of the balanced column, as the text says"
 
 
 def _table_7_1(model: Model) -> list[Cell]:
@@ -633,13 +801,13 @@ def _table_7_1(model: Model) -> list[Cell]:
         number(
             "|c11|, |c31| [m]", (0.656, 5.186), (np.hypot(*one[:2]), np.hypot(*three[:2])), 5e-4
         ),
-        number(
+        print_check(
             "(7.1a): m1 |c11| and m2 |c22| l1/l2, over 1e-4",
             m1 * c11 * 1e4,
             m2 * c22 / l2 * 1e4,
             5e-3,
         ),
-        number(
+        print_check(
             "(7.1b): m3 |c32| and m2 |c21| l3/l2, over 1e-3",
             m3 * c32 * 1e3,
             m2 * c21 * 2.0 / l2 * 1e3,
@@ -655,14 +823,13 @@ def _largest(balance: FrameBalance) -> float:
 # -- shock -----------------------------------------------------------------------------------------
 
 
-@cell_table("E16", "two PUMA 560, a shock of 100 N")
-def _shock() -> Cells:
-    """Return the task of E11 with a force of 100 N on the bar from 1 s on."""
-    model = load("two_pumas")
+def _struck(model: Model) -> tuple[ForcePrograms, int]:
+    """Return the turn of the bar around 1 s, where 100 N strike it, and the step of the blow."""
     times = np.arange(0.9, 1.3, 0.01)
     q, v, vd = pumas_motion(model, np.concatenate([np.linspace(0.0, 0.89, 60), times]))
     q, v, vd = q[60:], v[60:], vd[60:]
-    plan = LoadSharing.of(model, world=FREE, objective=InternalForce(1.0))
+    # W = 1 as in the source
+    plan = LoadSharing.of(model, world=FREE, objective=InternalForce(length=1.0))
     calm = plan.problem(q, v, vd, formulation="superposition")
     n, driven = len(plan.names), list(plan.layout.driven)
     # a force along x of the world at the center of the bar, in its axes
@@ -670,17 +837,25 @@ def _shock() -> Cells:
     axes = np.array([forward_kinematics(model, one, "bar")[0] for one in q])
     force = np.einsum("kji,j->ki", axes, np.array([100.0, 0.0, 0.0]))
     shock = Shock(model.slice("bar", of="v").start, force, np.zeros(3), hit)
-    b1 = struck(calm.b1, shock)
-    undriven = list(plan.layout.undriven)
-    programs = torque_programs(calm.A1, b1, calm.A2, calm.b2, n, driven, undriven)
+    b1, undriven = struck(calm.b1, shock), list(plan.layout.undriven)
+    return torque_programs(calm.A1, b1, calm.A2, calm.b2, n, driven, undriven), hit
+
+
+@cell_table("E16", "two PUMA 560, a shock of 100 N")
+def _shock() -> Cells:
+    """Return the task of E11 with a force of 100 N on the bar from 1 s on."""
+    programs, hit = _struck(two_pumas())
     options: dict[str, Any] = {"dt": 0.01, "changes": (hit,)}
     plain = smoothed_forces(programs, **options)
     least = smallest_step(programs, start=hit, **options)
-    limited = smoothed_forces(programs, StepBound(1.02 * least, on="torques"), start=hit, **options)
+    limited = smoothed_forces(programs, StepBound(11.0, on="torques"), start=hit, **options)
     ramped = smoothed_forces(programs, SmoothingPenalty(10.0, 1.0, on="torques"), **options)
     hard = smoothed_forces(programs, SmoothingPenalty(100.0, 1.0, on="torques"), **options)
     jumps = [float(run.steps[hit]) for run in (plain, limited, ramped, hard)]
-    yield shown("(b) smallest feasible step [N m]", "11", f"{least:.2f}")
+    yield from _jumps_of_motors(
+        *(np.abs(run.kept[hit] - run.kept[hit - 1]) for run in (plain, limited, ramped))
+    )
+    yield _smallest_step(least)
     yield claim(
         "(b) step limits reduce the jump [N m]",
         "less",
@@ -709,17 +884,48 @@ def _shock() -> Cells:
         _fails(programs, 0.9 * least, hit),
         SURROGATE,
     )
-    yield shown(
-        "larger rho brings little: jump with rho = 100 [N m]", "no further", f"{jumps[3]:.2f}"
-    )
     yield claim(
-        "jump with step limits is the smallest of all",
-        "-",
-        f"{min(jumps):.2f}",
-        jumps[1] <= 1.03 * min(jumps),
+        "larger rho smooths no further: jump with rho = 100 over that with 10",
+        "no further",
+        f"{jumps[3] / jumps[2]:.3f}",
+        abs(jumps[3] / jumps[2] - 1.0) < 0.05,
         SURROGATE,
     )
     yield lost("arm bases and grips (Fig. 6.10)", "as for E11")
+
+
+def _jumps_of_motors(plain: Array, limited: Array, ramped: Array) -> Cells:
+    """Yield what the text says of single motors (7.2.2), for both arms.
+
+    Args:
+        plain: Jumps of all motors without smoothing (a), six of each arm [N m].
+        limited: With step limits (b).
+        ramped: With a penalty (c).
+    """
+    idle = (4, 6)
+    for case, after, less, more in (
+        ("b", limited, (3,), (2, 5)),
+        ("c", ramped, (1, 3), (2, 4, 5, 6)),
+    ):
+        for arm, first in (("left", 0), ("right", 6)):
+            for motor in sorted((*less, *more)):
+                before, now = plain[first + motor - 1], after[first + motor - 1]
+                yield claim(
+                    f"({case}) jump of motor {motor}, {arm} arm [N m]",
+                    "reduced" if motor in less else "increased",
+                    f"{before:.2f} to {now:.2f}",
+                    now < before if motor in less else now > before,
+                    SURROGATE,
+                )
+    for case, jumps in (("a", plain), ("b", limited)):
+        largest = max(float(jumps[first + motor - 1]) for first in (0, 6) for motor in idle)
+        yield claim(
+            f"({case}) motors 4 and 6 of both arms are not active, largest jump [N m]",
+            "not active",
+            f"{largest:.1e}",
+            largest < 1e-6,
+            SURROGATE,
+        )
 
 
 def _fails(programs: ForcePrograms, bound: float, hit: int) -> bool:
@@ -730,10 +936,10 @@ def _fails(programs: ForcePrograms, bound: float, hit: int) -> bool:
 
 
 TASKS = {
-    "E11": (_motors, _two_arms),
+    "E11": (_motors, _two_arms, _fitted_arms),
     "E12": (_finger, _pick_and_pour),
     "E13": _walker,
-    "E14": _four_bar,
+    "E14": (_four_bar, _unbalanced),
     "E16": _shock,
 }
 """Tables of chapters 6.2 and 7 by example."""

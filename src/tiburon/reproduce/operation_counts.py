@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from tiburon.model import Free
 from tiburon.reproduce import chains, stars
-from tiburon.reproduce.cells import CellTable, claim, measured
+from tiburon.reproduce.cells import DERIVED, PRINTED, CellTable, measured, operations
 from tiburon.reproduce.kernels import KERNELS, MATRIX_SIZES, STORAGE, matrix_products
 from tiburon.reproduce.published import ALGORITHMS, CHAINS, STARS, Cost, PublishedCount, crossover
 
@@ -72,6 +72,9 @@ class CountRow(NamedTuple):
     """Our count on the `Free` joint, with a quaternion instead of three angles and the rate of its
     velocity in body axes instead of the classical acceleration; None without a floating body."""
 
+    printed: bool = True
+    """Whether the source prints this value, not only a polynomial that gives it."""
+
     @property
     def excess(self) -> int:
         """Our total minus the published one."""
@@ -113,28 +116,27 @@ class Crossover(NamedTuple):
     """Intersection of our counts."""
 
 
+_REMARKS = ("fewer: neither multiplications nor additions are more; fewer in sum: one of them is",)
+
+
 def cell_tables(largest: int = MAX_JOINTS) -> Iterator[CellTable]:
     """Yield all counts up to a number of joints with their verdicts, then the crossovers."""
     for table in count_tables(largest):
-
-        def text(cost: Cost, excess: int | None = None, table: CountTable = table) -> str:
-            counted = str(cost.multiplications if table.unit != "operations" else cost)
-            return counted if excess is None else f"{counted}, {_comparison(excess)}"
-
         cells = []
         for row in table.rows:
-            label, published = f"{table.label} {row.label}", text(row.published)
-            ours = text(row.ours, row.excess)
-            cells.append(claim(label, published, ours, row.excess <= 0))
+            label = f"{table.label} {row.label}"
+            kind = PRINTED if row.printed else DERIVED
+            cells.append(operations(label, row.published, row.ours, kind, table.unit))
             if row.public is not None:
-                on_free = text(row.public, row.public_excess)
-                cells.append(measured(f"{label}, with Free", published, on_free))
-        yield CellTable(table.source, table.title, tuple(cells), ("agrees: ours is not above",))
+                on_free = operations(label, row.published, row.public, kind, table.unit)
+                free = f"{label}, with Free"
+                cells.append(measured(free, on_free.reference, on_free.ours, kind))
+        yield CellTable(table.source, table.title, tuple(cells), _REMARKS)
     yield CellTable(
         "Featherstone 1987, section 8.4",
         "articulated bodies need fewer operations above N joints",
         tuple(
-            measured(f"N, by {each.counted}", f"{each.published:.2f}", f"{each.ours:.2f}")
+            measured(f"N, by {each.counted}", f"{each.published:.2f}", f"{each.ours:.2f}", DERIVED)
             for each in crossovers()
         ),
     )
@@ -173,16 +175,12 @@ def _algorithm(key: str, largest: int) -> CountTable:
         f"{published.additions} additions",
         "N",
         tuple(
-            CountRow(str(n), published.at(n), counted(n), on_free and on_free(n))
+            CountRow(
+                str(n), published.at(n), counted(n), on_free and on_free(n), n == published.printed
+            )
             for n in range(published.smallest, last + 1)
         ),
     )
-
-
-def _comparison(excess: int) -> str:
-    if excess == 0:
-        return "equal"
-    return f"above by {excess}" if excess > 0 else f"below by {-excess}"
 
 
 def _kernels() -> list[CountTable]:
@@ -210,7 +208,7 @@ def _matrices() -> list[CountTable]:
             name,
             "n",
             tuple(
-                CountRow(str(n), Cost(both[way][0], 0), Cost(both[way][1], 0))
+                CountRow(str(n), Cost(both[way][0], 0), Cost(both[way][1], 0), printed=False)
                 for n, both in zip(MATRIX_SIZES, counts, strict=True)
             ),
             unit="matrix products",

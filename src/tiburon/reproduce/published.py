@@ -102,6 +102,10 @@ class PublishedCount:
     rows: Rows = field(default_factory=dict)
     """By quantity, multiplications and additions; empty if the source prints totals only."""
 
+    printed: int | None = 6
+    """Number of joints for which the source prints the value beside the polynomial; None if it
+    prints none, or one that the polynomial does not give."""
+
     def at(self, n: int) -> Cost:
         """Return the cost for n joints."""
         return Cost(round(self.multiplications(n)), round(self.additions(n)))
@@ -364,6 +368,8 @@ def _articulated(chains: int, *, wet: bool) -> PublishedCount:
         smallest=1,
         largest=CHAINS[m],
         rows=_star_rows(m, wet=wet),
+        # 1359 additions of one chain on land are a misprint of 1361
+        printed={1: 6 if wet else None, 6: 3}[m],
     )
 
 
@@ -381,6 +387,7 @@ def _composite(chains: int) -> PublishedCount:
         scaled(("1/6", "13", "989/6", "31"), 62),
         smallest=1,
         largest=CHAINS[chains],
+        printed={1: None, 6: 3}[chains],
     )
 
 

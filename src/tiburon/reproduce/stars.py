@@ -272,7 +272,7 @@ def _count(
         "u": (model.nv,),
         "stream": (6,),
         "tip": (chains, 6),
-        "inertia": (len(model.parameter_names),),
+        "inertia": (len(model.plan.parameter_names),),
         "lengths": (chains * links, 7),
         "gravity": (3,),
         "fluid": (1 + sum(len(part.parameters()) for link in own for part in link),),

@@ -11,6 +11,7 @@ import numpy as np
 
 from tiburon.errors import DomainError, RunFileError
 from tiburon.record import field, record
+from tiburon.regular_file import read_arrays
 from tiburon.results.encoding import check_type, decode, encode, first_line
 from tiburon.results.outcome import RUNNING, EventRecord, Outcome, Outcomes, SharedOutcome
 
@@ -116,10 +117,11 @@ class Progress(NamedTuple):
         return Outcomes(cases, known, others), events
 
 
-def progress_to_bytes(progress: Progress) -> bytes:
-    """Return the content of a checkpoint file."""
+def progress_to_bytes(progress: Progress, run: str = "") -> bytes:
+    """Return the content of a checkpoint file; `run` is the identity of its run."""
     state = progress.checkpoint
     notes: dict[str, Any] = {
+        "run": run,
         "rows": progress.rows,
         "finished": progress.finished,
         "outcomes": encode(progress.outcomes),
@@ -138,15 +140,22 @@ def progress_to_bytes(progress: Progress) -> bytes:
     return buffer.getvalue()
 
 
-def read_progress(path: Path, stream: IO[bytes]) -> Progress:
+def read_progress(path: Path, stream: IO[bytes], run: str = "") -> Progress:
     """Read a checkpoint file.
 
+    Args:
+        path: Path of the run, for messages.
+        stream: The file.
+        run: Identity of the run; empty if it has none.
+
     Raises:
-        RunFileError: If it is damaged.
+        RunFileError: If it is damaged, or of another run.
     """
     try:
-        arrays = _read_arrays(stream)
+        arrays, _ = read_arrays(stream, PROGRESS_BYTES)
         notes = json.loads(str(arrays.pop(NOTES)))
+        if notes.get("run", "") != run:
+            raise ValueError("it is that of another run")
         checkpoint = None
         if "checkpoint" in notes:
             given = notes["checkpoint"]
@@ -170,34 +179,6 @@ def read_progress(path: Path, stream: IO[bytes]) -> Progress:
         raise RunFileError(
             path, f"its checkpoint is damaged ({first_line(error)}); restore the file from a copy"
         ) from error
-
-
-def _read_arrays(stream: IO[bytes]) -> dict[str, Any]:
-    """Return the arrays of an .npz file, none of which takes more memory than it has bytes."""
-    import zipfile
-
-    found = {}
-    with zipfile.ZipFile(stream) as archive:
-        for member in archive.infolist():
-            if member.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"{member.filename[:80]} must not be compressed")
-            if member.file_size > PROGRESS_BYTES:
-                raise ValueError(f"{member.filename[:80]} claims {member.file_size} bytes")
-            content = io.BytesIO(archive.read(member))
-            version = np.lib.format.read_magic(content)
-            read = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, fortran, kind = read(content)
-            if kind.kind not in "biufU":
-                raise ValueError(f"{member.filename[:80]} holds {kind}, expected numbers")
-            flat = np.frombuffer(content.getbuffer()[content.tell() :], kind)
-            # a copy, which the resumed run may change
-            array = flat.reshape(shape, order="F" if fortran else "C").copy()
-            found[member.filename.removesuffix(".npy")] = array
-    return found
 
 
 def _index(name: str, value: Any) -> int:

@@ -372,7 +372,7 @@ def _check_header(header: RunHeader) -> None:
         raise ValueError(f"batch must have up to {MAX_CASES} cases, got {header.batch}")
     check_type("columns", header.columns, tuple)
     for column in header.columns:
-        _check_column(column)
+        check_column(column)
     names = [name for column in header.columns for name in {column.key, column.name}]
     if len(set(names)) < len(names) or RESERVED_NAMES & set(names):
         raise ValueError(f"columns must have unique names, got {names}")
@@ -402,7 +402,7 @@ def _check_header(header: RunHeader) -> None:
         check_type("missing", name, str)
 
 
-def _check_column(column: Any) -> None:
+def check_column(column: Any) -> None:
     """Raise `ValueError` if a value is not a column, or its name is not a plain directory name."""
     check_type("columns", column, Column)
     for text in (column.key, column.name, column.dimension, column.title):
@@ -425,7 +425,9 @@ def _check_column(column: Any) -> None:
 
 def _robot_key(model: Model) -> str:
     """Return a text that is equal for robots with the same dynamics."""
-    return blake2b(model.parameters().tobytes(), key=model.structure_key()[:64]).hexdigest()
+    return blake2b(
+        np.array(model.plan.parameters, dtype=np.float64).tobytes(), key=model.structure_key()[:64]
+    ).hexdigest()
 
 
 def _check_robot(path: Path, data: dict[str, Any], model: Model) -> None:

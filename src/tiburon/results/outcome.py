@@ -77,6 +77,9 @@ class Outcome:
     quantity: str | None = None
     """Name of the coordinate, velocity or internal state that diverged first."""
 
+    note: str = ""
+    """What a run reports beside its end, such as a penetration; a part of `message`."""
+
     @property
     def ok(self) -> bool:
         """Whether the run reached its planned end or a terminal event."""
@@ -153,7 +156,7 @@ class Outcomes(Sequence[Outcome]):
     def add(self, case: int, text: str) -> None:
         """Append text to the message of a case."""
         found = self[case]
-        self._known[case] = replace(found, message=found.message + text)
+        self._known[case] = replace(found, message=found.message + text, note=found.note + text)
 
     def __repr__(self) -> str:
         return repr(tuple(self))
@@ -191,3 +194,9 @@ def statuses_of(outcomes: Iterable[Outcome]) -> list[str]:
     if isinstance(outcomes, Outcomes):
         return outcomes.statuses
     return [outcome.status for outcome in outcomes]
+
+
+def notes_of(outcomes: Iterable[Outcome]) -> dict[int, str]:
+    """Return what cases report beside their end, by case."""
+    found = outcomes._known.items() if isinstance(outcomes, Outcomes) else enumerate(outcomes)
+    return {case: outcome.note for case, outcome in found if outcome.note}

@@ -19,11 +19,11 @@ import hashlib
 import json
 import math
 import os
-import shutil
+import re
+import secrets
 import socket
 import stat
 import struct
-import tempfile
 import time
 import warnings
 import weakref
@@ -52,15 +52,23 @@ from tiburon.results.encoding import first_line, header_from_text, header_to_tex
 from tiburon.results.header import Column, RunHeader
 from tiburon.results.outcome import RUNNING, statuses_of
 from tiburon.version import installed_version
-from tiburon.written_file import replacing, sync_directory, write_file
+from tiburon.written_file import (
+    move_into_place,
+    remove_leftovers,
+    replacing,
+    sync_directory,
+    temporary_directory,
+    write_file,
+)
 
 if TYPE_CHECKING:
     from tiburon.results.trajectory import Trajectory
 
 
 FORMAT = "tiburon run"
-VERSION = 1
-"""Version of the layout that is written; readers accept this one and earlier ones."""
+VERSION = 2
+"""Version of the layout that is written; readers accept this one and earlier ones. Since version 2
+chunks and checkpoints are bound to their run."""
 
 FILE_BYTES = 64_000_000
 """Largest file that is written [bytes]: large batches are split by cases as well."""
@@ -96,6 +104,13 @@ BLOSC = {"typesize": 8, "cname": "lz4", "clevel": 1, "shuffle": "shuffle", "bloc
 BLOSC_HEADER = struct.Struct("<4x3I")
 """Header of a Blosc frame: uncompressed size, block size, compressed size [bytes]."""
 
+CHECKSUMS = "checksums"
+"""File inside an array: two checksums per chunk file, of the chunk that is written next or was
+written last, and of the one before. A run that is killed in between has either."""
+
+CHECKSUM_BYTES = 16
+"""Size of a checksum of a chunk [bytes]."""
+
 LOCK = "checkpoint/lock"
 """Path of the lock file: inside an array, where readers of groups do not look for arrays."""
 
@@ -116,6 +131,16 @@ class RunFiles:
     def __reduce__(self) -> tuple[Any, ...]:
         # an open zip file cannot be pickled
         return RunFiles, (self.path,)
+
+    def read_part(self, name: str, start: int, size: int) -> bytes:
+        """Return some bytes of a file; fewer if it ends before.
+
+        Raises:
+            RunFileError: If it is missing, damaged or not a regular file.
+        """
+        with self.open(name) as stream:
+            stream.seek(start)
+            return stream.read(size)
 
     def has(self, name: str) -> bool:
         """Return whether a regular file of that name exists."""
@@ -231,6 +256,22 @@ def refuse_links(path: Path) -> None:
         ) from error
 
 
+_UNFINISHED = re.compile(r".*\.[0-9a-f]{32}\.partial")
+"""Names under which Zarr writes files before it moves them."""
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove the files that Zarr was writing in a store when its process was killed.
+
+    Args:
+        path: Directory of a store into which no other process writes.
+    """
+    for folder, _, files in os.walk(path):
+        for name in filter(_UNFINISHED.fullmatch, files):
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, name))
+
+
 class ArrayLayout(NamedTuple):
     """Checked layout of an array on disk."""
 
@@ -247,6 +288,19 @@ class ArrayLayout(NamedTuple):
     def chunk_bytes(self) -> int:
         """Size of a chunk [bytes]."""
         return 8 * math.prod(self.chunks)
+
+    @property
+    def packed_bytes(self) -> int:
+        """Largest size of a chunk file [bytes]: incompressible data grows by a few headers."""
+        return self.chunk_bytes + self.chunk_bytes // 16 + 4096
+
+    def number(self, place: Sequence[int]) -> int:
+        """Return the number of a chunk file from its indices; chunks of a row are consecutive."""
+        found = 0
+        for index, size, chunk in zip(place, self.shape, self.chunks, strict=True):
+            # the number of rows may grow, and does not enter: the first factor is multiplied by 0
+            found = found * -(-size // chunk) + index
+        return found
 
     def files(self, stop: int, start: int = 0) -> Iterator[str]:
         """Iterate over the names of the chunk files, inside the array, that hold some rows.
@@ -349,13 +403,86 @@ def _size(number: Any) -> int:
     return number
 
 
-def guarded_store(files: RunFiles, layouts: Mapping[str, ArrayLayout], *, read_only: bool) -> Any:
+class BoundChunks:
+    """Checksums of the chunks of a run, over content, run, array and place.
+
+    A chunk of another run, array or place is therefore not taken for this one, and neither is one
+    that comes with its checksums.
+    """
+
+    def __init__(self, files: RunFiles, layouts: Mapping[str, ArrayLayout], identity: str) -> None:
+        """Bind chunks to a run.
+
+        Args:
+            files: The files of the run.
+            layouts: Layouts of its arrays; entries may be added later.
+            identity: Text that no other run has.
+        """
+        self.files = files
+        self.layouts = layouts
+        self.identity = identity
+
+    def check(self, key: str, content: bytes) -> None:
+        """Raise `RunFileError` if a chunk is not that of this run and place."""
+        if self._checksum(key, content) not in self._known(key):
+            raise RunFileError(
+                self.files.path,
+                f"{key} is damaged, or a chunk of another run; restore it from a copy",
+            )
+
+    def note(self, key: str, content: Any) -> None:
+        """Write the checksum of a chunk that is about to be written.
+
+        The checksum of a chunk that is replaced is kept, and flushed to disk before.
+        """
+        before = b""
+        if self.files.has(key):
+            largest = self.layouts[key.split("/")[0]].packed_bytes
+            earlier = self._checksum(key, self.files.read(key, largest))
+            before = earlier if earlier in self._known(key) else b""
+        name, start = self._place(key)
+        extra = open_flags("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+        handle = os.open(self.files.path / name, os.O_RDWR | os.O_CREAT | extra, 0o666)
+        try:
+            os.lseek(handle, start, os.SEEK_SET)
+            os.write(handle, self._checksum(key, content) + before.ljust(CHECKSUM_BYTES, b"\0"))
+            if before:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def _known(self, key: str) -> tuple[bytes, ...]:
+        name, start = self._place(key)
+        if not self.files.has(name):
+            return ()
+        both = self.files.read_part(name, start, 2 * CHECKSUM_BYTES)
+        return both[:CHECKSUM_BYTES], both[CHECKSUM_BYTES:]
+
+    def _place(self, key: str) -> tuple[str, int]:
+        """Return the file that holds the checksums of a chunk, and where they begin [bytes]."""
+        name, _, *place = key.split("/")
+        number = self.layouts[name].number([int(index) for index in place])
+        return f"{name}/{CHECKSUMS}", 2 * CHECKSUM_BYTES * number
+
+    def _checksum(self, key: str, content: Any) -> bytes:
+        bound = hashlib.blake2b(f"{self.identity}/{key}".encode()).digest()
+        return hashlib.blake2b(content, digest_size=CHECKSUM_BYTES, key=bound).digest()
+
+
+def guarded_store(
+    files: RunFiles,
+    layouts: Mapping[str, ArrayLayout],
+    *,
+    read_only: bool,
+    bound: BoundChunks | None = None,
+) -> Any:
     """Return a Zarr store that reads through `RunFiles`, and writes as Zarr does.
 
     Args:
         files: The files of a run.
         layouts: Layouts of all arrays that may be read; entries may be added later.
         read_only: Whether the store is read-only.
+        bound: Checks chunks that are read, and is told of those that are written.
     """
     from zarr.core.buffer import default_buffer_prototype
     from zarr.storage import LocalStore
@@ -366,12 +493,24 @@ def guarded_store(files: RunFiles, layouts: Mapping[str, ArrayLayout], *, read_o
         name, *place = key.split("/")
         if place[:1] != ["c"]:
             return files.read(key, METADATA_BYTES if place else HEADER_BYTES)
-        size = layouts[name].chunk_bytes
-        # incompressible data grows by a few headers
-        packed = files.read(key, size + size // 16 + 4096)
-        if len(packed) < BLOSC_HEADER.size or BLOSC_HEADER.unpack_from(packed)[0] != size:
+        layout = layouts[name]
+        packed = files.read(key, layout.packed_bytes)
+        if (
+            len(packed) < BLOSC_HEADER.size
+            or BLOSC_HEADER.unpack_from(packed)[0] != layout.chunk_bytes
+        ):
             raise RunFileError(files.path, f"{key} is damaged; restore it from a copy")
+        if bound is not None and is_rows(key):
+            bound.check(key, packed)
         return packed
+
+    def is_rows(key: str) -> bool:
+        """Return whether a file is a chunk of rows: a scalar has no indices."""
+        return key.split("/")[1:2] == ["c"] and key.count("/") > 1
+
+    def note(key: str, value: Any) -> None:
+        if bound is not None and is_rows(key):
+            bound.note(key, value.as_numpy_array())
 
     class GuardedStore(LocalStore):
         """Reads regular files of bounded size only."""
@@ -385,6 +524,14 @@ def guarded_store(files: RunFiles, layouts: Mapping[str, ArrayLayout], *, read_o
 
         def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Any:
             return self._as_buffer(content(key), prototype, byte_range)
+
+        async def set(self, key: str, value: Any) -> None:
+            await asyncio.to_thread(note, key, value)
+            await super().set(key, value)
+
+        def set_sync(self, key: str, value: Any) -> None:
+            note(key, value)
+            super().set_sync(key, value)
 
         async def get_partial_values(self, prototype: Any, key_ranges: Any) -> list[Any]:
             return [await self.get(key, prototype, part) for key, part in key_ranges]
@@ -739,6 +886,7 @@ class RunStore:
         self.header = header
         self.progress = progress
         self.chunk_rows: int = int(attributes["chunk_rows"])
+        self.identity: str = attributes.get("identity", "")
         self.files = RunFiles(path)
         self._root: Any = None
         self._opened: dict[str, Any] = {}
@@ -750,6 +898,7 @@ class RunStore:
         # whether the metadata of all arrays in one file is that of the arrays
         self._consolidated = False
         self._lock: StoreLock | None = None
+        self._is_read_only = True
 
     def __getstate__(self) -> dict[str, Any]:
         # copies and other processes open the files themselves, and do not record
@@ -785,6 +934,7 @@ class RunStore:
             "exists already; remove it, choose another name, or continue it by "
             "tiburon.load_run(...).resume()",
         )
+        remove_leftovers(target.parent)
         if target.is_file() or (target.is_dir() and any(target.iterdir())):
             raise taken
         chunk_rows = max(1, min(CHUNK_BYTES // header.row_bytes, MAX_CHUNK_ROWS))
@@ -795,25 +945,24 @@ class RunStore:
             "version": VERSION,
             "written_by": f"tiburon {installed_version()}",
             "chunk_rows": chunk_rows,
+            "identity": secrets.token_hex(16),
             "title": f"{header.model.name}: simulated motion",
             **signed(target, header_to_text(header)),
         }
         with writing(target, "; no rows are safe: start the run again"):
             target.parent.mkdir(parents=True, exist_ok=True)
-            spare = Path(tempfile.mkdtemp(prefix=f".{target.name[:40]}.", dir=target.parent))
             try:
-                made = cls(spare / "run", header, Progress(0, None, (), (), False), attributes)
-                made._make(attributes, rows, start)
-                place = Path(os.path.realpath(target))
-                if place.is_dir():
-                    place.rmdir()
-                os.rename(made.path, place)
+                with temporary_directory(target) as spare:
+                    made = cls(spare / "run", header, Progress(0, None, (), (), False), attributes)
+                    made._make(attributes, rows, start)
+                    place = Path(os.path.realpath(target))
+                    if place.is_dir():
+                        place.rmdir()
+                    os.rename(made.path, place)
             except FileExistsError as error:
                 raise taken from error
             except RunFileError as error:
                 raise RunFileError(target, error.problem) from error
-            finally:
-                shutil.rmtree(spare, ignore_errors=True)
             sync_directory(target.parent)
         store = cls(target, header, made.progress, attributes)
         store._known, store._consolidated = made._known, True
@@ -871,6 +1020,11 @@ class RunStore:
                 f"chunk_rows must be a whole number from 1 to {MAX_READ_ROWS}, got "
                 f"{str(rows)[:80]!r}; restore zarr.json",
             )
+        identity = attributes.setdefault("identity", "")
+        if not isinstance(identity, str) or (not identity and attributes["version"] > 1):
+            raise RunFileError(
+                target, f"identity must be a text, got {str(identity)[:80]!r}; restore zarr.json"
+            )
         header = header_from_text(target, attributes["run"], model, world)
         # a resumed run holds a chunk in memory
         size = rows * header.row_bytes
@@ -907,6 +1061,7 @@ class RunStore:
         if self._lock is None:
             self._lock = StoreLock(self.path)
         try:
+            remove_unfinished(self.path)
             now, known = self._read_progress()
             if known != self._known:
                 raise RunFileError(
@@ -956,6 +1111,7 @@ class RunStore:
         Raises:
             RunFileError: If it cannot be written; the rows that the checkpoint counts are kept.
         """
+        self._for_writing()
         with writing(self.path, self._so_far()):
             size = self._array("time").shape[0]
             stop = start + self.chunk_rows
@@ -968,6 +1124,8 @@ class RunStore:
                 self._array(name)[start:stop] = values[: stop - start]
                 layout = self._layouts[name]._replace(shape=self._array(name).shape)
                 self._unsynced.update(self.path / name / file for file in layout.files(stop, start))
+                if self.identity:
+                    self._unsynced.add(self.path / name / CHECKSUMS)
 
     def read(self, key: str, start: int, stop: int) -> Array:
         """Return some rows of a column, or of "time".
@@ -1036,7 +1194,8 @@ class RunStore:
             RunFileError: If they are inconsistent with the run.
         """
         model, cases = self.header.model, math.prod(self.header.batch)
-        writer = None if self.is_zip else writer_of(self.path)
+        # who records matters only if the run did not end: locks may fail on a read-only disk
+        writer = None if self.is_zip or self.progress.finished else writer_of(self.path)
         try:
             outcomes, events = self.progress.as_loaded(writer, cases, model.nq, model.nv)
             if len(outcomes) not in (0, cases):
@@ -1058,18 +1217,19 @@ class RunStore:
                     "a copy",
                 )
             stream.seek(0)
-            progress = read_progress(self.path, stream)
+            progress = read_progress(self.path, stream, self.identity)
             stream.seek(0)
             return progress, hashlib.file_digest(stream, "sha256").digest()  # type: ignore[arg-type]
 
     def _put_progress(self, progress: Progress) -> None:
-        content = progress_to_bytes(progress)
+        content = progress_to_bytes(progress, self.identity)
         if len(content) > PROGRESS_BYTES:
             raise RunFileError(
                 self.path,
                 f"a checkpoint may have {PROGRESS_BYTES / 1e6:.4g} MB, got "
                 f"{len(content) / 1e6:.4g} MB; store fewer cases in one run{self._so_far()}",
             )
+        self._for_writing()
         # rows are on disk before the checkpoint counts them
         self._sync()
         write_file(
@@ -1112,13 +1272,21 @@ class RunStore:
         column = self.header.column(key)
         return key if column is None else column.name
 
+    def _for_writing(self) -> None:
+        """Open arrays for writing from now on; before, Zarr creates nothing on a read-only disk."""
+        if self._is_read_only:
+            self._is_read_only, self._root = False, None
+            self._opened.clear()
+
     def _group(self) -> Any:
         """Return the Zarr group, whose files are read with bounds."""
         import zarr
 
         if self._root is None:
-            store = guarded_store(self.files, self._layouts, read_only=self.is_zip)
-            mode: Any = "r" if self.is_zip else "r+"
+            bound = BoundChunks(self.files, self._layouts, self.identity) if self.identity else None
+            read_only = self.is_zip or self._is_read_only
+            store = guarded_store(self.files, self._layouts, read_only=read_only, bound=bound)
+            mode: Any = "r" if read_only else "r+"
             self._root = zarr.open_group(store, mode=mode, use_consolidated=False)
         return self._root
 
@@ -1193,6 +1361,7 @@ def save_run(run: "Trajectory", path: Path, *, overwrite: bool = False) -> None:
     The files are written to a temporary directory and moved when they are complete: an earlier run
     at the same path is removed only once the new one is safe.
     """
+    remove_leftovers(Path(os.path.realpath(path)).parent)
     if path.exists() and not overwrite:
         raise RunFileError(path, "exists already; choose another name, or pass overwrite=True")
     if path.exists() and not _is_run(path):
@@ -1208,18 +1377,21 @@ def save_run(run: "Trajectory", path: Path, *, overwrite: bool = False) -> None:
         # a symbolic link is kept, and points to the run
         place = Path(os.path.realpath(path))
         place.parent.mkdir(parents=True, exist_ok=True)
-        spare = Path(tempfile.mkdtemp(prefix=f".{place.name[:40]}.", dir=place.parent))
+        with temporary_directory(place) as spare:
+            _write_and_move(run, path, place, spare)
     except OSError as error:
-        raise RunFileError(path, f"cannot be written ({error.strerror}); check the path") from error
+        raise _failed(path, error.strerror or str(error)) from error
+
+
+def _write_and_move(run: "Trajectory", path: Path, place: Path, spare: Path) -> None:
+    """Write a run to a temporary directory, and move it to its place."""
     made = spare / "run"
     try:
         _write(run, made)
         if path.suffix.lower() == ".zip":
             zip_store(made, spare / "run.zip")
             made = spare / "run.zip"
-        _swap(made, place, spare / "earlier")
-    except OSError as error:
-        raise _failed(path, str(error.strerror)) from error
+        move_into_place(made, place)
     except RunFileError as error:
         if Path(error.file) not in (spare / "run", spare / "run.zip"):
             # the source run cannot be read
@@ -1230,8 +1402,6 @@ def save_run(run: "Trajectory", path: Path, *, overwrite: bool = False) -> None:
         if cause is None:
             raise RunFileError(path, error.problem) from error
         raise _failed(path, os.strerror(cause.errno) if cause.errno else str(cause)) from error
-    finally:
-        shutil.rmtree(spare, ignore_errors=True)
 
 
 def _failed(path: Path, reason: str) -> RunFileError:
@@ -1242,24 +1412,6 @@ def _failed(path: Path, reason: str) -> RunFileError:
         f"cannot be written ({reason}){kept}; check the path, free some space or choose another "
         "place, and save again",
     )
-
-
-def _swap(made: Path, path: Path, spare: Path) -> None:
-    """Move a run to its path; an earlier one is removed only once the new one is in place."""
-    if made.is_file() and not path.is_dir():
-        os.replace(made, path)
-        return
-    moved = path.exists()
-    if moved:
-        # directories cannot be replaced atomically
-        os.replace(path, spare)
-    try:
-        os.replace(made, path)
-    except OSError:
-        if moved:
-            os.replace(spare, path)
-        raise
-    sync_directory(path.parent)
 
 
 def _write(run: "Trajectory", path: Path) -> None:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tiburon.argument_checks import is_number
 from tiburon.arguments import public
 from tiburon.arrays import Array
-from tiburon.errors import DomainError, RunFileError, UnknownNameError
+from tiburon.errors import DomainError, RunFileError, UnknownNameError, shown
 from tiburon.model import Model, World
 from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.header import RunHeader, missing_world
-from tiburon.results.outcome import SUCCESSFUL, Outcomes, statuses_of
+from tiburon.results.outcome import SUCCESSFUL, Outcomes, notes_of, statuses_of
 from tiburon.results.rows import MemoryRows, Rows
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from tiburon.viewer.live_replay import LiveReplay
 
 
+@public
 class Trajectory:
     """A run: times, states, commands and other recorded quantities; time is the first dimension.
 
@@ -163,6 +165,8 @@ class Trajectory:
     def outcome(self) -> Any:
         """Outcome of the run of one robot; of a batch, that of the first unsuccessful case.
 
+        Its message also tells how many cases of a batch carry a note, as of a penetration, and the
+        first of them.
         A loaded run whose process was killed has the status "killed" and its last state on disk;
         one that a process still records has the status "running". None for a part of a run without
         outcomes.
@@ -171,7 +175,15 @@ class Trajectory:
             return None
         statuses = statuses_of(self.outcomes)
         failed = (k for k, status in enumerate(statuses) if status not in SUCCESSFUL)
-        return self.outcomes[next(failed, 0)]
+        chosen = next(failed, 0)
+        found = self.outcomes[chosen]
+        notes = {k: note for k, note in notes_of(self.outcomes).items() if k != chosen}
+        if not notes:
+            return found
+        first = min(notes)
+        note = notes[first].removeprefix("; ")
+        told = f"; {len(notes)} of {len(statuses)} cases carry a note, case {first}: {note}"
+        return replace(found, message=found.message + told)
 
     @property
     def status(self) -> Any:
@@ -251,6 +263,11 @@ class Trajectory:
             case: Index of one case, a slice, or a list of indices along the first dimension of the
                 batch; None for all.
         """
+        for bound, value in (("start", start), ("stop", stop)):
+            if value is not None and not (is_number(value) and not np.isnan(value)):
+                raise DomainError(bound, "a time [s] or None", shown(value))
+        if start is not None and stop is not None and stop < start:
+            raise DomainError("stop", f"a time not before start={start:g} s", f"{stop:g} s")
         time = self.rows.read("time", 0, len(self))
         first = 0 if start is None else int(np.searchsorted(time, start, side="left"))
         last = len(time) if stop is None else int(np.searchsorted(time, stop, side="right"))
@@ -261,7 +278,7 @@ class Trajectory:
         if case is not None:
             try:
                 indices = indices[case]
-            except IndexError:
+            except (IndexError, TypeError):
                 raise DomainError("case", f"indices below {self.batch[0]}", repr(case)) from None
             own = {name: table[case] for name, table in header.case_parameters.items()}
             header = replace(header, batch=indices.shape, case_parameters=own)
@@ -344,6 +361,7 @@ class Trajectory:
 
         Raises:
             RunFileError: If something is missing, or the run has no checkpoint.
+            KeyboardInterrupt: After Ctrl-C, as `simulate`.
         """
         if self.checkpoint is None or self.system is None:
             raise RunFileError(

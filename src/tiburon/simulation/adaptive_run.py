@@ -578,7 +578,7 @@ class AdaptiveRun(RunCases):
             self.state[case] = memory[1 : 1 + size]
             return float(memory[0]), float(memory[1 + nq + 2 * (size - nq)]) or self.dt
 
-        def message(time: float, quantity: str) -> str:
+        def message(time: float, quantity: str, _: Array) -> str:
             advice = "check the forces there, or take a larger atol and rtol"
             if quantity.startswith("command "):
                 advice = "check the controller, which returned a non-finite command"

@@ -9,7 +9,6 @@ from tiburon.arrays import Array, NDArray
 from tiburon.results.outcome import EventRecord, Outcome, SharedOutcome
 from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import Instants, Watch
-from tiburon.simulation.loop_coordinates import SINGULAR_EVENT, unheld_message
 from tiburon.simulation.recorder import RowWriter
 from tiburon.simulation.system import System
 
@@ -155,7 +154,7 @@ class RunCases:
         cases: Cases,
         method: str,
         steps: Callable[[int], tuple[float, float]],
-        message: Callable[[float, str], str],
+        message: Callable[[float, str, Array], str],
     ) -> None:
         """End cases that diverged, each with the quantity that did so first.
 
@@ -163,7 +162,7 @@ class RunCases:
             cases: Their numbers.
             method: Name of the integrator.
             steps: Puts a case back to the start of its last step; returns its time and length [s].
-            message: Returns the message of an outcome from that time and the quantity.
+            message: Returns the message of an outcome from that time, the quantity and the state.
         """
         for number, case in enumerate(map(int, cases)):
             time, dt = steps(case)
@@ -174,7 +173,7 @@ class RunCases:
             thorough = number < MAX_DIAGNOSED_CASES
             cause = first_to_diverge(self.system, method, state, held, time, dt, thorough=thorough)
             quantity = cause.quantity
-            text = message(time, quantity)
+            text = message(time, quantity, state)
             self.close_as(case, "diverged", time, text, body=cause.body, quantity=quantity)
         self.leave(cases)
 
@@ -233,12 +232,6 @@ class RunCases:
             )
             self.close_as(int(cases[place]), "zeno", float(time[place]), message, event=name)
         for place, name in ended.items():
-            if name.startswith(SINGULAR_EVENT):
-                case = int(cases[place])
-                q = self.state[case, : self.system.model.nq]
-                found = unheld_message(self.system, q, float(time[place]))
-                self.close_as(case, "diverged", float(time[place]), found, event=name)
-                continue
             message = f"ended by event {name!r} at {time[place]:.9g} s"
             self.close_as(int(cases[place]), "event", float(time[place]), message, event=name)
         over = cases[sorted({*endless, *ended})]

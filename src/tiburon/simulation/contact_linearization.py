@@ -44,6 +44,7 @@ from tiburon.contact.candidates import (
     Surface,
     number_count,
     numbers_of,
+    refuse_meshes,
     surfaces_of,
 )
 from tiburon.contact.rigid import (
@@ -59,7 +60,6 @@ from tiburon.contact.rigid import (
 from tiburon.contact.row_changes import RowChanges, folded, row_changes
 from tiburon.contact.rows import ContactRow, PointRows, contact_rows
 from tiburon.errors import ModelError
-from tiburon.functions.contact import refuse_meshes
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
 from tiburon.functions.library import LibraryFunction, depends_on_time, inputs_of
 from tiburon.functions.parameters import surfaces_by_name

@@ -13,7 +13,6 @@ from tiburon.functions.contact import AT_REST, contacts_among
 from tiburon.functions.parameters import CaseRows, geometry_of
 from tiburon.model import Model
 from tiburon.model.configuration import as_batch
-from tiburon.model.joints import Driven
 from tiburon.simulation.system import System
 
 STICKING = POINT_STATES.index("sticking")
@@ -68,8 +67,7 @@ def contact_states(
     """
     position = as_batch(q, model.nq, "q", model.describe_q())
     velocity = as_batch(v, model.nv, "v", model.describe_v())
-    driven = any(isinstance(joint, Driven) for joint in model.joints)
-    if not (velocity.any() or driven):
+    if not (velocity.any() or model.plan.depends_on_time):
         return states
     here = contacts_among(model, candidates, position, velocity, time=time, geometry=geometry)
     assert here.velocity is not None

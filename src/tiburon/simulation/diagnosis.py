@@ -8,11 +8,13 @@ import numpy as np
 from tiburon.actuation.rigid_contact import OWN_STATES, RigidContact
 from tiburon.arrays import Array, NDArray
 from tiburon.errors import DomainError, NonFiniteError
-from tiburon.functions.assembly import RANK_TOLERANCE, open_loops
-from tiburon.functions.closed_loops import loop_jacobian
+from tiburon.functions.assembly import RANK_TOLERANCE, open_loops, resting_position
+from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.contact import contacts_among
+from tiburon.functions.dynamics import mass_matrix
 from tiburon.functions.parameters import geometry_of
-from tiburon.loops.stabilization import DeNOC
+from tiburon.loops.stabilization import Baumgarte, DeNOC, Embedding, Penalty
+from tiburon.model import Model
 from tiburon.results.outcome import Outcomes
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.methods import METHODS
@@ -191,13 +193,7 @@ def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None
 
 def _undetermined(system: System) -> Cause | None:
     """Return that independent joints have lost the others, where velocities follow from them."""
-    if not system.is_guided:
-        return None
-    words = "independent velocities"
-    if isinstance(system.loop_method, DeNOC):
-        names = [system.model.v_names[i] for i in system.legs.independent]
-        words = f"joints {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}"
-    return Cause(f"{words}, {UNDETERMINED}", None)
+    return Cause(f"independent velocities, {UNDETERMINED}", None) if system.is_guided else None
 
 
 def _cause(system: System, place: int) -> Cause:
@@ -289,6 +285,69 @@ def report_penetration(
         )
 
 
+# gains of loop methods
+
+WITHOUT_METHOD = "leave loop_method out"
+"""What always helps: projections have no gains, and pass singular configurations."""
+
+STABLE_PRODUCT = 0.7
+"""Length of a step times the fastest rate at which one-step methods are stable: semi-implicit Euler
+steps are up to 1, Runge-Kutta steps up to 2 and more."""
+
+STABLE_PRODUCT_OF_BLOCKS = 0.15
+"""The same for predictor-corrector methods, of which those of four points are stable up to 0.2."""
+
+
+def stable_choice(system: System, method: str, dt: float, q: Array, time: float) -> str:
+    """Return steps or gains with which the correction of loops by a method is stable.
+
+    Args:
+        system: The system, with a loop method.
+        method: Name of the integrator.
+        dt: Length of a step [s].
+        q: A configuration [m or rad], shape (nq,).
+        time: Its time [s].
+    """
+    kind = system.loop_method
+    product = STABLE_PRODUCT if METHODS[method].points == 1 else STABLE_PRODUCT_OF_BLOCKS
+    name = type(kind).__name__
+    if isinstance(kind, Penalty):
+        rates = _penalty_rates(system.model, kind, q, time)
+        step = product / float(np.abs(rates).max())
+        if method == "euler":
+            # |1 + dt rate| < 1, which oscillations with little damping reach with short steps only
+            step = min(step, product * float((-rates.real / np.abs(rates) ** 2).min()))
+        rounded = float(f"{step:.0e}")
+        step = rounded if rounded <= step else float(f"{0.9 * step:.0e}")
+        advised = f"a dt of {step:g} s, for which its springs and dampers are stable"
+        return advised if step < dt else "a smaller dt"
+    if isinstance(kind, Baumgarte):
+        rate, gains = max(2.0 * kind.alpha, kind.beta), "gains"
+    else:
+        assert isinstance(kind, (Embedding, DeNOC))
+        rate, gains = kind.decay, "a decay"
+    if rate * dt <= product:
+        return "a smaller dt"
+    limit = 0.5 * product / dt
+    return f"{gains} of {name} below {limit:.2g} 1/s at this dt, a dt below {product / rate:.2g} s"
+
+
+def _penalty_rates(model: Model, method: Penalty, q: Array, time: float) -> NDArray[np.complex128]:
+    """Return the fastest rates of springs and dampers across loops [1/s], in a configuration.
+
+    With g the largest eigenvalue of J H^-1 J^T: the roots of s^2 + d g s + k g = 0.
+    """
+    if not (np.abs(q) < ANGLE_LIMIT).all():
+        q = resting_position(model)
+    tree = model.without_loops()
+    now: Any = {"time": time} if model.plan.depends_on_time else {}
+    J = np.asarray(loop_jacobian(model, q, **now))
+    L = np.linalg.cholesky(np.asarray(mass_matrix(tree, q, **now)))
+    g = float(np.linalg.norm(np.linalg.solve(L, J.T), 2) ** 2)
+    roots = np.roots([1.0, method.own_damping * g, method.stiffness * g])
+    return roots.astype(np.complex128)
+
+
 # rank changes of the constraints, which mark singular configurations
 
 Places = NDArray[np.intp]
@@ -300,6 +359,11 @@ MAX_CHECKS = 20000
 """Configurations of all cases that are looked at, where first and last rows are not more."""
 
 
+REPORTED_OPENING = 1e-6
+"""Loop-closure error that an outcome reports, beyond that at the start [m or rad]; near a singular
+configuration, energy has changed by some 1e-4 of the kinetic energy where it is left."""
+
+
 def report_rank_changes(
     system: System,
     recorder: Recorder,
@@ -309,8 +373,9 @@ def report_rank_changes(
 ) -> None:
     """Add to the outcomes of a run where the rank of its constraints changed.
 
-    The rank of switched loops changes by design, and penalties need none. Messages of outcomes are
-    changed in place.
+    The rank of switched loops changes by design, and penalties need none. Open loops, which other
+    methods leave, have no rank: redundant constraints are independent by about the residual.
+    Messages of outcomes are changed in place.
 
     Args:
         system: The robot.
@@ -320,15 +385,14 @@ def report_rank_changes(
         parameters: Tables of run-time parameters, of which those of the geometry count.
     """
     model, rows = system.model, recorder.count
-    if system.loop_method is not None or system.switch_places or rows < 2:
+    if isinstance(system.loop_method, Penalty) or system.switch_places or rows < 2:
         return
     cases = len(outcomes)
-    looks = min(rows, max(2, min(1 + steps // STEPS_PER_CHECK, MAX_CHECKS // cases)))
-    places = np.unique(np.linspace(0, rows - 1, looks).astype(np.intp))
+    places = _looked_at(rows, min(1 + steps // STEPS_PER_CHECK, MAX_CHECKS // cases))
     cut = max(RANK_TOLERANCE, system.redundancy_tolerance)
 
     def ranks(chosen: Places, only: slice) -> Array:
-        """Return the rank at some rows, shape (rows, cases); -1 where a case has ended."""
+        """Return the rank at some rows, shape (rows, cases); -1 for ended cases, open loops."""
         q = recorder.pick("q", chosen).reshape(len(chosen), cases, -1)[:, only]
         time = np.broadcast_to(recorder.pick("time", chosen)[:, None], q.shape[:2])
         # diverged cases may have turned beyond the angles that sines are defined for
@@ -337,9 +401,13 @@ def report_rank_changes(
         if there.any():
             now = time[there] if model.plan.depends_on_time else None
             which = np.broadcast_to(np.arange(cases)[only], q.shape[:2])[there]
-            J = loop_jacobian(model, q[there], time=now, parameters=geometry_of(parameters, which))
-            s = np.linalg.svd(J, compute_uv=False)
-            found[there] = np.sum(s > cut * s[:, :1], axis=1)
+            how: Any = {"time": now, "parameters": geometry_of(parameters, which)}
+            s = np.linalg.svd(loop_jacobian(model, q[there], **how), compute_uv=False)
+            rank = np.sum(s > cut * s[:, :1], axis=1)
+            if system.loop_method is not None:
+                left = np.abs(constraint_residual(model, q[there], **how)).max(axis=-1)
+                rank = np.where(left > REPORTED_OPENING, -1, rank)
+            found[there] = rank
         return found
 
     known = ranks(places, slice(None))
@@ -356,13 +424,67 @@ def report_rank_changes(
             )
 
 
+def _looked_at(rows: int, count: int) -> Places:
+    """Return evenly spaced rows, about as many as given; the first and the last are among them."""
+    return np.unique(np.linspace(0, rows - 1, min(rows, max(2, count))).astype(np.intp))
+
+
+def report_open_loops(
+    system: System, recorder: Recorder, outcomes: Outcomes, parameters: Mapping[str, Array]
+) -> None:
+    """Add to the outcomes of a run by corrected accelerations how far its loops opened, and when.
+
+    Projections keep loops closed, and springs open them by design. Errors that other methods leave
+    decay; near singular configurations they are amplified instead, and the motion is lost.
+    Messages of outcomes are changed in place.
+
+    Args:
+        system: The robot.
+        recorder: The recorded rows.
+        outcomes: One per case.
+        parameters: Tables of run-time parameters, of which those of the geometry count.
+    """
+    model, rows, method = system.model, recorder.count, system.loop_method
+    if method is None or isinstance(method, Penalty) or system.switch_places or rows < 2:
+        return
+    cases = len(outcomes)
+    places = _looked_at(rows, MAX_CHECKS // cases)
+    q = recorder.pick("q", places).reshape(len(places), cases, -1)
+    times = recorder.pick("time", places)
+    there = (np.abs(q) < ANGLE_LIMIT).all(axis=-1)
+    now = np.broadcast_to(times[:, None], there.shape)[there]
+    which = np.broadcast_to(np.arange(cases), there.shape)[there]
+    how: Any = {
+        "time": now if model.plan.depends_on_time else None,
+        "parameters": geometry_of(parameters, which),
+    }
+    given = np.abs(constraint_residual(model, q[there], **how))
+    found = np.zeros((*there.shape, given.shape[-1]))
+    found[there] = given
+    largest = found.max(axis=-1)
+    # errors at the start decay, and velocities there open loops a little further before
+    allowed = REPORTED_OPENING + 2.0 * largest[0]
+    for case in np.flatnonzero((largest > allowed).any(axis=0)).tolist():
+        if outcomes[case].status == "diverged":
+            continue
+        row = int(np.argmax(largest[:, case]))
+        first = int(np.argmax(largest[:, case] > allowed[case]))
+        name = open_loops(model, found[row, case], 0.5 * largest[row, case])[0]
+        outcomes.add(
+            case,
+            f"; loop {name!r} opened by {largest[row, case]:.2g} m or rad at {times[row]:.6g} s, "
+            f"beyond {allowed[case]:.2g} from {times[first]:.6g} s on, as near a singular "
+            f"configuration: {WITHOUT_METHOD}, or take a smaller dt or larger gains",
+        )
+
+
 def _first_change(
     places: Places, known: Array, case: int, ranks: Callable[[Places, slice], Array]
 ) -> tuple[int, int, int] | None:
     """Return the ranks before and after the first change, and the row after it."""
     for k in range(len(places) - 1):
         before, after = known[k], known[k + 1]
-        if before == after or after < 0.0:
+        if before == after or min(before, after) < 0.0:
             continue
         low, high = int(places[k]), int(places[k + 1])
         while high - low > 1:
@@ -372,5 +494,6 @@ def _first_change(
                 low = middle
             else:
                 high, after = middle, found
-        return int(before), int(after), high
+        if after >= 0.0:
+            return int(before), int(after), high
     return None

@@ -29,7 +29,6 @@ from tiburon.functions.assembly import (
     LONGEST_STEP,
     MOST_STEPS,
     RANK_TOLERANCE,
-    START_TOLERANCE,
     assemble,
     loop_names,
 )
@@ -45,7 +44,7 @@ from tiburon.loops.constraints import (
     is_velocity_constraint,
     jacobian_pattern,
 )
-from tiburon.loops.projection import CLOSURE_TOLERANCE
+from tiburon.loops.projection import CLOSURE_TOLERANCE, START_TOLERANCE
 from tiburon.simulation.eigenmodes import EigenModes, eigen_modes, modes_within
 from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.system import ELEMENTS, System
@@ -523,8 +522,9 @@ class ClosedMotion(SmallMotion):
         if self._last is None or self._last[0] != key:
             here = self.balance(q, x)
             now: dict[str, Any] = {"time": self.time} if self.system.time_matters else {}
+            # loops are closed here, velocities are checked in the end
             by = forward_dynamics_derivatives(
-                self.model, q, self.v, here.force, world=self.world, **now
+                self.model, q, self.v, here.force, world=self.world, closure=False, **now
             )
             Z = self.loops.permitted(q)
             K = np.linalg.cholesky(Z.T @ by.by_tau @ Z)

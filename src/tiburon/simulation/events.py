@@ -86,6 +86,7 @@ class Event:
             _check_function(self.name, "action", self.action)
 
 
+@public
 @record
 class TimeEvent:
     """A given time of the run, the same for all cases.

@@ -17,13 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tiburon.actuation.prescribed import PrescribedMotion
 from tiburon.arrays import Array, NDArray
 from tiburon.native.code import Code, Part
 from tiburon.native.engine import LONG_ROW
 from tiburon.native.kernel import Kernel
 from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
 from tiburon.simulation.cases import Cases, RunCases
-from tiburon.simulation.diagnosis import BEYOND_GRID, UNDETERMINED, UNSOLVED
+from tiburon.simulation.diagnosis import (
+    BEYOND_GRID,
+    UNDETERMINED,
+    UNSOLVED,
+    WITHOUT_METHOD,
+    stable_choice,
+)
 from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import LocatedContact
@@ -143,7 +150,7 @@ class BoundStep:
             for name, values in arrays.items():
                 lines[:, places[name]] = address_of(values) + values.strides[0] * np.arange(count)
         job = loop.job(AddressTable(lines, np.zeros_like(lines)), count, batch=False)
-        failed = np.array([loop.run_one(job.address, k, k + 1) == k for k in range(count)])
+        failed = np.array([loop.run_one(job, k, k + 1) == k for k in range(count)])
         return made, failed
 
 
@@ -622,7 +629,7 @@ class FixedRun(RunCases):
         if job is None:
             job = plan.job(self._step, None if self._one else len(self.running))
         if self._one:
-            return first + loop.run_one(job.address, begin - first, end - first)
+            return first + loop.run_one(job, begin - first, end - first)
         if begin == end:
             return begin
         cases, calls = len(self.running), (begin - first, end - first)
@@ -919,10 +926,9 @@ class FixedRun(RunCases):
         """End cases that meet a non-finite value in the step from the given ones on."""
         begins = dict(zip(map(int, cases), self.begin + steps * self.dt, strict=True))
 
-        def message(time: float, quantity: str) -> str:
-            advice = _advice(
-                self.method, quantity, self.system.redundancy_tolerance, self._hold, self.dt
-            )
+        def message(time: float, quantity: str, state: Array) -> str:
+            q = state[: self.system.model.nq]
+            advice = _advice(self.system, self.method, quantity, self._hold, self.dt, q, time)
             return f"diverged in the step from {time:.6g} s on: {quantity} first; {advice}"
 
         self.close_diverged(
@@ -989,7 +995,7 @@ class FixedRun(RunCases):
             table = AddressTable(lines, np.zeros_like(lines))
             job = loop.job(table, calls * len(cases), batch=not self._one)
             if self._one:
-                reached = loop.run_one(job.address, 0, calls)
+                reached = loop.run_one(job, 0, calls)
             else:
                 # one row for each case, but for parameters that all cases share
                 distances = np.zeros(len(loop.names), dtype=np.int64)
@@ -1103,23 +1109,25 @@ def first_touch(
     return held
 
 
-def _advice(method: str, quantity: str, tolerance: float, hold: int, dt: float) -> str:
+def _advice(
+    system: System, method: str, quantity: str, hold: int, dt: float, q: Array, time: float
+) -> str:
     """Return what to do about steps of a method that diverge, or open loops.
 
     Args:
+        system: The system.
         method: Name of the integrator.
         quantity: What diverged first.
-        tolerance: The redundancy tolerance.
         hold: Steps for which commands of the controller are held.
         dt: Length of a step [s].
+        q: The last finite configuration [m or rad], shape (nq,).
+        time: Its time [s].
     """
+    tolerance = system.redundancy_tolerance
     if quantity.startswith("command "):
         return "check the controller, which returned a non-finite command"
     if quantity.endswith(UNDETERMINED):
-        return (
-            "the mechanism is in a singular configuration for them: leave loop_method out, or use "
-            "Embedding(...), which selects others"
-        )
+        return f"the mechanism is in a singular configuration: {WITHOUT_METHOD}"
     if quantity.endswith(BEYOND_GRID):
         return "enlarge the grid, or stop the robot before its border"
     if quantity.endswith(UNSOLVED):
@@ -1135,7 +1143,12 @@ def _advice(method: str, quantity: str, tolerance: float, hold: int, dt: float) 
         if not tolerance:
             larger = "a redundancy_tolerance where constraints nearly repeat each other"
         change = f"{larger}, {change}"
-    elif method != "rosenbrock":
+    elif system.loop_method is not None:
+        change = f"{stable_choice(system, method, dt, q, time)}, or {WITHOUT_METHOD}"
+    elif method != "rosenbrock" and not (
+        # implicit methods do not follow paths around loops
+        system.model.loops and any(isinstance(e, PrescribedMotion) for e in system.elements)
+    ):
         change = f'method="rosenbrock" where springs, dampers or stops are stiff, {change}'
     if hold > 1:
         # feedback that would be stable at every step may not be with commands that are held

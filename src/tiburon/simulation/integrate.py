@@ -134,8 +134,6 @@ def integrate_rk4(
         progress_seconds=run_module.CHUNK_SECONDS,
         strict=True,
     )
-    if run.outcome.status == "interrupted":
-        raise KeyboardInterrupt
     if not run.outcome.ok:
         raise _diverged(system, run.outcome, run.outcomes, force, dt, begin)
     return StateRecord(run.time, run.q, run.v)

@@ -15,15 +15,16 @@ from typing import Any, NamedTuple, Self, Unpack
 import numpy as np
 
 from tiburon.actuation.defaults import contact_elements
-from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
+from tiburon.contact.candidates import acts_by_default
 from tiburon.errors import ModelError
 from tiburon.functions.derivatives import acceleration_derivatives
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall, takes_conditions
-from tiburon.functions.library import LibraryFunction
+from tiburon.functions.library import LibraryFunction, closure_options
 from tiburon.model import Joint, Model
 from tiburon.record import named_line
 from tiburon.simulation.integrators.manifold import Manifold
@@ -408,6 +409,7 @@ _CONTINUOUS: LibraryFunction[Linearization] = LibraryFunction(
     _run_continuous,
     make=Linearization,
     keywords=DYNAMICS_CALL,
+    checks_closure=True,
 )
 _STEP: LibraryFunction[Linearization] = LibraryFunction(
     "linearize_step",
@@ -415,6 +417,7 @@ _STEP: LibraryFunction[Linearization] = LibraryFunction(
     _run_step,
     make=Linearization,
     keywords=DYNAMICS_CALL,
+    checks_closure=True,
 )
 
 
@@ -430,6 +433,7 @@ def linearize(
     contact: str | bool | None = None,
     contact_pairs: Sequence[tuple[str, str]] | None = None,
     contact_state: ArrayLike | None = None,
+    closure: bool | None = None,
     **conditions: Unpack[DynamicsCall],
 ) -> Linearization:
     """Linearize the motion of a robot about a state: dx/dt = A x + B dtau near it.
@@ -458,11 +462,13 @@ def linearize(
         tau: Joint force [N or N m], shape (..., nv).
         dt: Length of a step [s], shape (...); None for continuous time.
         contact: "rigid", "compliant", False for none, or None: as in `simulate`, by the ground of
-            the world.
+            the world, and by pairs of the robot.
         contact_pairs: As in `simulate`.
         contact_state: Discrete states of the contact points as in `run.z` of a run, shape
             (..., 4 points); with compliant contact all discrete states of contacts. By default all
             points stick where they touch, compliant ones at the end of an unloaded spring.
+        closure: Whether to refuse states with open loops, and velocities that open them; see
+            `forward_dynamics`.
         **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
             `errors`: those of `Delivery`.
 
@@ -482,11 +488,13 @@ def linearize(
     soft = contact == "compliant" or (
         contact is None and world.ground is not None and world.ground.normal_stiffness > 0.0
     )
+    check = closure_options(model, closure)
     if soft:
         return _with_springs(
-            model, (q, v, tau), dt, (contact, contact_pairs, contact_state), conditions
+            model, (q, v, tau), dt, (contact, contact_pairs, contact_state), conditions, check
         )
-    if contact is not False and (contact or world.ground is not None or contact_pairs is not None):
+    if contact is not False and (contact or acts_by_default(model, world, contact_pairs)):
+        from tiburon.functions.closed_loops import check_closed
         from tiburon.simulation.contact_linearization import contacts_of, linearize_contact
 
         contacts = contacts_of(model, world, contact, contact_pairs)
@@ -496,6 +504,8 @@ def linearize(
                     f"linearize of model {model.name!r}: rigid contact acts in steps, got "
                     "continuous time; pass dt=, or contact=False to leave contact out"
                 )
+            if check:
+                check_closed(model, q, v, time=conditions.get("time"))
             return linearize_contact(model, contacts, (q, v, tau, dt, contact_state), conditions)
     elif contact is False:
         # pairs without contact are refused
@@ -503,7 +513,7 @@ def linearize(
     if contact_state is not None:
         raise ModelError("contact_state: expected a world with contact, got none; leave it out")
     kind, step = (_CONTINUOUS, ()) if dt is None else (_STEP, (dt,))
-    return kind.call(model, (q, v, tau, *step), conditions)
+    return kind.call(model, (q, v, tau, *step), conditions, check)
 
 
 def _with_springs(
@@ -512,17 +522,21 @@ def _with_springs(
     dt: ArrayLike | None,
     contact: tuple[str | bool | None, Any, ArrayLike | None],
     conditions: DynamicsCall,
+    check: Options,
 ) -> Linearization:
     """Return the linear model of a robot on compliant contacts; see `linearize`."""
+    from tiburon.functions.closed_loops import check_closed
     from tiburon.simulation.compliant_linearization import compliant_changes, compliant_step
 
     chosen, pairs, state = contact
     if dt is not None:
         movable_joints(model)
         step = compliant_step(model, (chosen, pairs), arrays, dt, state, conditions)
-        return (
-            _STEP.call(model, (*arrays, dt), conditions) if step is None else Linearization(*step)
-        )
-    found = _CONTINUOUS.call(model, arrays, conditions)
+        if step is None:
+            return _STEP.call(model, (*arrays, dt), conditions, check)
+        if check:
+            check_closed(model, *arrays[:2], time=conditions.get("time"))
+        return Linearization(*step)
+    found = _CONTINUOUS.call(model, arrays, conditions, check)
     A = compliant_changes(model, (chosen, pairs), arrays, state, conditions)
     return found if A is None else found._replace(A=A)

@@ -1,11 +1,10 @@
-"""Independent velocities of runs: selected again by `Embedding(...)`, watched by `DeNOC(...)`.
+"""Independent velocities of runs by `Embedding` and `DeNOC`: selected, and selected again.
 
 Rows W are selected at the start and again where A and W together have lost a digit of their
-condition since (Khan 2002, section 4.3.2: the integrator is started again then). The velocity stays
-as it is, so that z = W v of the new rows is exact.
+condition since, half a digit with `DeNOC` (Khan 2002, section 4.3.2: the integrator is started
+again then). The velocity stays as it is, so that z = W v of the new rows is exact.
 
-The motors of a run by `DeNOC` stay independent: where they cease to determine all other joints, the
-run ends.
+Runs by `DeNOC` begin with the motors, unless other joints are three times better conditioned.
 """
 
 from typing import Any
@@ -16,15 +15,14 @@ from tiburon.actuation.loop_switch import LoopCoordinates
 from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.arrays import Array
 from tiburon.errors import DomainError
-from tiburon.functions.closed_loops import loop_jacobian
+from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.loops.complement import Complement
-from tiburon.loops.complement_basis import BASES, total_pivots
+from tiburon.loops.complement_basis import BASES, MIN_PIVOT, total_pivots
 from tiburon.loops.constraints import constraints
-from tiburon.loops.denoc_state import LEAST_SINE
-from tiburon.loops.metric import MIN_CUT
+from tiburon.loops.legs import platform_on_legs
+from tiburon.loops.metric import CUT_PER_RESIDUAL, max_cut
 from tiburon.loops.stabilization import DeNOC, Embedding
 from tiburon.model import Model
-from tiburon.simulation.diagnosis import UNDETERMINED
 from tiburon.simulation.events import Event, Watch
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
@@ -33,21 +31,28 @@ from tiburon.trace.program import Program
 COORDINATES = "loop coordinates"
 """Name of the element and of the event."""
 
-SINGULAR_EVENT = "singular for motors"
-"""Start of the names of events at which runs by `DeNOC` end."""
+MAX_LOSS: dict[type[Embedding | DeNOC], float] = {Embedding: 0.1, DeNOC: 0.3}
+"""Condition of A and W, relative to that at the selection, at which others are selected. Positions
+of the independent joints of `DeNOC` determine all others, so that their errors are amplified, too.
+"""
 
-MAX_LOSS = 0.1
-"""Condition of A and W, relative to that at the selection, at which others are selected."""
 
-
-def coordinates_element(model: Model, method: Embedding, q: Array) -> LoopCoordinates:
+def coordinates_element(
+    model: Model, method: Embedding | DeNOC, q: Array, tolerance: float = 0.0
+) -> LoopCoordinates:
     """Return the element that holds W; its size is that at the configuration q, shape (nq,).
+
+    Args:
+        model: The robot.
+        method: Selection of velocities.
+        q: Configuration [m or rad], shape (nq,).
+        tolerance: Relative size below which constraints are redundant.
 
     Raises:
         DomainError: If joints are named that are not a basis of the permitted velocities.
     """
-    count = model.nv - len(total_pivots(np.asarray(loop_jacobian(model, q))).columns)
-    if method.independent:
+    count = _independent(model, q, np.asarray(loop_jacobian(model, q)), tolerance)
+    if isinstance(method, Embedding) and method.independent:
         for name in method.independent:
             model.joint(name)
         given = sum(model.joint(name).nv for name in method.independent)
@@ -61,109 +66,123 @@ def coordinates_element(model: Model, method: Embedding, q: Array) -> LoopCoordi
     return LoopCoordinates(COORDINATES, count)
 
 
-def select_coordinates(model: Model, method: Embedding, q: Array, count: int) -> Array:
+def _independent(model: Model, q: Array, A: Array, tolerance: float) -> int:
+    """Return the degrees of freedom at a configuration, whose loops may be slightly open."""
+    residual = float(np.max(np.abs(constraint_residual(model, q)), initial=0.0))
+    cut = max(MIN_PIVOT, tolerance, min(max_cut(model), CUT_PER_RESIDUAL * residual))
+    return model.nv - len(total_pivots(A, cut=cut).columns)
+
+
+def select_coordinates(model: Model, method: Embedding | DeNOC, q: Array, count: int) -> Array:
     """Return the states of the element at a configuration: condition of W, then W by rows.
+
+    The condition is zero where no choice determines all velocities.
+
+    Args:
+        model: The robot.
+        method: Selection of velocities.
+        q: Configuration [m or rad], shape (nq,).
+        count: Degrees of freedom at the start of the first case.
+    """
+    if isinstance(method, Embedding) and method.independent:
+        W = np.eye(model.nv)[model.indices(list(method.independent), of="v")]
+        return _conditioned(model, W, q, count)
+    A = np.array(loop_jacobian(model, q))
+    if isinstance(method, Embedding):
+        return _conditioned(model, BASES[method.basis](A, model.nv - count), q, count)
+    legs = platform_on_legs(model, method.platform)
+    # joints of the base stay independent
+    A[:, list(legs.moving)] = 0.0
+    return _conditioned(model, BASES["gauss"](A, model.nv - count), q, count)
+
+
+def select_motors(model: Model, method: DeNOC, q: Array, count: int) -> Array:
+    """Return the same for the start of a run by `DeNOC`: the motors where they serve."""
+    found = select_coordinates(model, method, q, count)
+    motors = sorted(platform_on_legs(model, method.platform).independent)
+    own = _conditioned(model, np.eye(model.nv)[motors], q, count)
+    if not own[0] > MAX_LOSS[DeNOC] * found[0]:
+        return found
+    # the condition that others would have is the one to be lost
+    return np.array([found[0], *own[1:]])
+
+
+def _conditioned(model: Model, W: Array, q: Array, count: int) -> Array:
+    """Return the condition of rows W at a configuration, then W by rows; zeros if they are few."""
+    if len(W) != count:
+        return np.zeros(1 + count * model.nv)
+    with taping(None):
+        terms = constraints(model, model.plan, JointVector([float(x) for x in q]))
+        basis = Complement(model, terms, W.tolist())
+        return np.array([float(basis.coordinate_condition()), *W.ravel()])
+
+
+def _starting_row(
+    model: Model, method: Embedding | DeNOC, q: Array, count: int, tolerance: float
+) -> Array:
+    """Return the states of the element at the start of a case.
 
     Raises:
         DomainError: If the configuration has another number of degrees of freedom, or the joints
             that are named are not a basis.
     """
-    A = np.asarray(loop_jacobian(model, q))
-    if method.independent:
-        W = np.eye(model.nv)[model.indices(list(method.independent), of="v")]
-    else:
-        W = BASES[method.basis](A)
-    if len(W) != count:
+    own = _independent(model, q, np.asarray(loop_jacobian(model, q)), tolerance)
+    if own != count:
         raise DomainError(
             "q",
             f"a configuration with {count} degrees of freedom, as at the start of the first case",
-            f"one with {len(W)}: it is singular",
+            f"one with {own}: one of them is singular",
             advice="start elsewhere, or leave loop_method out",
         )
-    with taping(None):
-        terms = constraints(model, model.plan, JointVector([float(x) for x in q]))
-        basis = Complement(model, terms, W.tolist(), MIN_CUT)
-        if not bool(basis.is_basis):
-            raise DomainError(
-                "Embedding.independent",
-                "joints whose velocities determine all others",
-                f"{', '.join(method.independent)}, which do not at this configuration",
-                advice="name others, or leave them out to have them selected",
-            )
-        return np.array([float(basis.condition), *W.ravel()])
+    if isinstance(method, DeNOC):
+        found = select_motors(model, method, q, count)
+    else:
+        found = select_coordinates(model, method, q, count)
+    named = method.independent if isinstance(method, Embedding) else ()
+    if not found[0] > 0.0:
+        raise DomainError(
+            "Embedding.independent" if named else "q",
+            "joints whose velocities determine all others",
+            f"{', '.join(named) or 'joints selected here'}, which do not at this configuration",
+            advice="name others, or leave them out to have them selected"
+            if named
+            else "start elsewhere, or leave loop_method out",
+        )
+    return found
 
 
 def starting_coordinates(system: System, q: Array) -> Array:
     """Return the states of the element for each case, shape (cases, states); q has (cases, nq)."""
     method, place = system.loop_method, system.coordinates
-    assert isinstance(method, Embedding)
+    assert isinstance(method, (Embedding, DeNOC))
     assert place is not None
-    return np.array([select_coordinates(system.model, method, one, place.rows) for one in q])
+    how = (place.rows, system.redundancy_tolerance)
+    return np.array([_starting_row(system.model, method, one, *how) for one in q])
 
 
 def coordinates_events(system: System) -> tuple[Event, ...]:
-    """Return the events of a run that concern its independent velocities.
-
-    Those of `Embedding` are selected again; a run by `DeNOC` ends at `SINGULAR_EVENT`.
-    """
+    """Return the event at which other independent velocities are selected."""
     method, place = system.loop_method, system.coordinates
-    if isinstance(method, DeNOC):
-        return _unheld(system)
-    if not isinstance(method, Embedding) or place is None:
+    if place is None:
         return ()
+    assert isinstance(method, (Embedding, DeNOC))
     model = system.model
     # named joints are a choice for the start
-    later = Embedding(method.basis, method.decay)
+    later = Embedding(method.basis, method.decay) if isinstance(method, Embedding) else method
 
     def loss(state: State) -> Any:
         condition, now = system.coordinates_condition(state.q.tolist(), state.x.tolist())
-        return now - MAX_LOSS * condition
+        return now - MAX_LOSS[type(method)] * condition
 
     def select(state: State) -> dict[str, Array]:
         x = np.array(state.x, dtype=np.float64)
-        x[place.states] = select_coordinates(model, later, np.asarray(state.q), place.rows)
+        found = select_coordinates(model, later, np.asarray(state.q), place.rows)
+        # in a singular configuration no choice is better: the run ends where these are lost
+        if found[0] > 0.0:
+            x[place.states] = found
         return {"x": x}
 
     return (Event(COORDINATES, loss, direction=-1, action=select),)
-
-
-def _unheld(system: System) -> tuple[Event, ...]:
-    """Return the events at which motors do not determine all other joints.
-
-    Steps may pass over the band around zero, from both sides, or a run may start within.
-    """
-
-    def sine(state: State) -> Any:
-        return system.held_sine(state.q.tolist())
-
-    return (
-        Event(
-            f"{SINGULAR_EVENT}, from above",
-            lambda state: sine(state) - LEAST_SINE,
-            direction=-1,
-            terminal=True,
-        ),
-        Event(
-            f"{SINGULAR_EVENT}, from below",
-            lambda state: sine(state) + LEAST_SINE,
-            direction=1,
-            terminal=True,
-        ),
-        Event(f"{SINGULAR_EVENT}, at once", sine, terminal=True),
-    )
-
-
-def unheld_message(system: System, q: Array, time: float) -> str:
-    """Return the outcome of a run by `DeNOC` that ended at a configuration, as a sentence."""
-    names = [system.model.v_names[i] for i in system.legs.independent]
-    sine = abs(float(system.held_sine([float(x) for x in q])))
-    listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-    return (
-        f"diverged at {time:.9g} s: joints {listed}, {UNDETERMINED}: the smallest sine between "
-        f"motions of dependent joints fell to {sine:.1e}, runs end at {LEAST_SINE:g}; the "
-        "mechanism is in a singular configuration for them: leave loop_method out, or use "
-        "Embedding(...), which selects others"
-    )
 
 
 class CoordinatesWatch(Watch):

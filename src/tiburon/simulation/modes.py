@@ -104,6 +104,7 @@ class Mode:
         )
 
 
+@public
 @record(eq=False)
 class Modes:
     """An equilibrium and the modes about it; a sequence of `Mode`, free ones first."""

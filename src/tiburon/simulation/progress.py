@@ -94,9 +94,11 @@ class Interruption:
 
     Attributes:
         wanted: Whether the user asked to stop.
+        finishing: Whether results are being written, which no further Ctrl-C may cut short.
     """
 
     wanted = False
+    finishing = False
     _before: Any = None
     _placed = False
 
@@ -119,7 +121,7 @@ class Interruption:
             set_handler(SIGINT, self._before)
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
-        if self.wanted:
+        if self.wanted and not self.finishing:
             # a controller that does not return is stopped by asking twice
             raise KeyboardInterrupt
         self.wanted = True

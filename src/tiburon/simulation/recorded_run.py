@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
+from tiburon.actuation.element import AppliedForces, summed_wrenches
 from tiburon.algorithms.reactions import reactions_under
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
@@ -22,7 +23,7 @@ from tiburon.results.header import RunHeader, missing_world
 from tiburon.results.quantities import States
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.run_parameters import with_named
-from tiburon.simulation.system import ELEMENTS, Driving, System, summed_wrenches
+from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.program import Input
 
 Evaluated = Callable[[System, Any, Any, Any, Any, Any], Any]
@@ -260,7 +261,7 @@ class RecordedSystem:
         return kernel(states.q, w, u, states.time, **own)
 
 
-def _driving(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Driving:
+def _driving(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> AppliedForces:
     """Evaluate all elements in one state."""
     position, v, x = system._parts(q, w)
     here = system._setting(position, v, time)

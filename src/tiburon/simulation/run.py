@@ -13,7 +13,14 @@ import numpy as np
 
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.argument_checks import check_signature
-from tiburon.errors import DomainError, ModelError, OptionError, RunFileError, shown
+from tiburon.errors import (
+    DomainError,
+    ModelError,
+    OptionError,
+    RunFileError,
+    RunInterruptedError,
+    shown,
+)
 from tiburon.model import Model, World
 from tiburon.model.joints import Driven
 from tiburon.results.checkpoint import Checkpoint
@@ -21,7 +28,9 @@ from tiburon.results.header import Column, RunHeader
 from tiburon.results.outcome import Outcome, Outcomes
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.adaptive_run import AdaptiveRun
+from tiburon.simulation.control_check import first_state
 from tiburon.simulation.diagnosis import (
+    report_open_loops,
     report_penetration,
     report_rank_changes,
     report_unsolved_contacts,
@@ -240,22 +249,37 @@ def carry_out(
     )
     interval = INTERVAL if progress_seconds is None else progress_seconds
     loop = _Loop(setup, run, sensing, batch, budget, interval, strict)
-    try:
-        loop.run_to_end(progress_of(progress, setup.model.name))
-    except BaseException:
-        recorder.release()
-        raise
+    show = progress_of(progress, setup.model.name)
+    with Interruption() as interruption:
+        try:
+            loop.run_to_end(show, interruption)
+        except BaseException:
+            recorder.release()
+            raise
+        result = _finish(loop, recorder, now)
+    if interruption.wanted:
+        place = ".run" if result.store is None else f".run and {str(result.store.path)!r}"
+        message = f"interrupted at {run.time:.6g} s; the rows so far are in {place}"
+        raise RunInterruptedError(message, result)
+    return result
+
+
+def _finish(loop: "_Loop", recorder: Recorder, checkpoint: Callable[[], Checkpoint]) -> Trajectory:
+    """Complete the outcomes of a run, write what is left of it, and return it."""
+    run, setup = loop.run, loop.setup
+    system = run.system
     if run.state.base is None and run.held.base is None:
         # the run is over: outcomes and checkpoint share its arrays
         run.state.flags.writeable = run.held.flags.writeable = False
     outcomes = Outcomes(len(run.state), run.outcomes, run.shared_outcome)
     if system.model.loops:
         report_rank_changes(system, recorder, setup.steps, outcomes, setup.parameters)
+        report_open_loops(system, recorder, outcomes, setup.parameters)
     if system.ends_in_contact:
         report_unsolved_contacts(system, run.held, outcomes)
         report_penetration(system, run.state, run.held, outcomes, setup.parameters)
     happened = sorted(run.event_records, key=lambda one: one.time)
-    last = now()
+    last = checkpoint()
     run.release()
     return recorder.finish(outcomes, happened, last)
 
@@ -430,30 +454,32 @@ class _Loop(NamedTuple):
     strict: bool
     """Whether the run stops as soon as a case has ended."""
 
-    def run_to_end(self, progress: Progress | None) -> None:
+    def run_to_end(self, progress: Progress | None, interruption: Interruption) -> None:
         """Run to the end, or to a reason to stop; all cases have an outcome then."""
         run = self.run
         assert run.writer is not None
-        with Interruption() as interruption:
-            limit = math.inf if self.budget is None else wall.perf_counter() + self.budget
+        limit = math.inf if self.budget is None else wall.perf_counter() + self.budget
 
-            def check_budget() -> None:
-                if interruption.wanted:
-                    raise KeyboardInterrupt
-                if wall.perf_counter() > limit:
-                    raise _OutOfBudgetError
+        def check_budget() -> None:
+            if interruption.wanted:
+                raise KeyboardInterrupt
+            if wall.perf_counter() > limit:
+                raise _OutOfBudgetError
 
-            run.check_budget = check_budget
-            try:
-                self._go(progress, interruption)
-            except KeyboardInterrupt:
-                self._stop("interrupted", f"interrupted at {run.time:.6g} s")
-            except _OutOfBudgetError:
-                spent = f"{self.budget:g} s of wall time"
-                self._stop("budget", f"stopped at {run.time:.6g} s: {spent} were not enough")
-            finally:
-                if isinstance(progress, FirstSecond):
-                    progress.close()
+        run.check_budget = check_budget
+        try:
+            self._go(progress, interruption)
+        except KeyboardInterrupt:
+            # by Ctrl-C, or raised by code of the user
+            interruption.wanted = interruption.finishing = True
+            self._stop("interrupted", f"interrupted at {run.time:.6g} s")
+        except _OutOfBudgetError:
+            spent = f"{self.budget:g} s of wall time"
+            self._stop("budget", f"stopped at {run.time:.6g} s: {spent} were not enough")
+        finally:
+            interruption.finishing = True
+            if isinstance(progress, FirstSecond):
+                progress.close()
         run.hand_rows(whole=True)
         run.writer.flush()
 
@@ -627,7 +653,10 @@ def _asking(
         rows = run.held[:, :commands]
         u = rows.copy().reshape(*batch, -1)
         parts = y[..., :nq], y[..., nq:nv], y[..., nv:]
-        write(u, control(new_state(system, begin + done * dt, *parts, u.copy(), readings())))
+        state = new_state(system, begin + done * dt, *parts, u.copy(), readings())
+        if not done:
+            state = first_state(control, state, batch, write)
+        write(u, control(state))
         rows[:] = u.reshape(len(rows), -1)
         run.commanded()
 

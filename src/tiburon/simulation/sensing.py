@@ -20,6 +20,7 @@ import numpy as np
 from tiburon.actuation.element import StateKinematics
 from tiburon.algorithms.kinematics import Moving, frame_motions
 from tiburon.algorithms.tape_calls import scalars
+from tiburon.arguments import public
 from tiburon.arrays import Array, NDArray
 from tiburon.errors import DomainError, ModelError
 from tiburon.loops.reactions import opened
@@ -99,6 +100,7 @@ class Sensed:
         return frame_motions(self.kinematics.around.plan, self.q, self.v, self.vd, (frame,))[0]
 
 
+@public
 class Sensor:
     """A sensor on a robot; subclasses are records with these fields and their own.
 

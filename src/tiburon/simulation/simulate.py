@@ -25,7 +25,13 @@ from tiburon.functions.contact import check_gaps
 from tiburon.functions.library import GEOMETRY, check_places
 from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.metric import checked_tolerance
-from tiburon.loops.stabilization import Embedding, LoopMethod, checked_loop_method, loop_method_from
+from tiburon.loops.stabilization import (
+    DeNOC,
+    Embedding,
+    LoopMethod,
+    checked_loop_method,
+    loop_method_from,
+)
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint
@@ -120,8 +126,8 @@ def simulate(
             else `model.neutral()`, or the pose "home" of a robot with loops.
         v: Initial joint velocity [m/s or rad/s], shape (..., nv); zero by default.
         x: Initial continuous states of elements and controller, shape (..., nx); by default those
-            that the elements define. States for the independent velocities of `Embedding` are
-            selected again.
+            that the elements define. States for the independent velocities of `Embedding` and
+            `DeNOC` are selected again.
         world: Gravity, ground and fluid; gravity (0, 0, -9.81) m/s^2 on land by default.
         fluid: The surrounding water; short for a world with this fluid. A list has one `Water` per
             case; so has a `Water` with arrays of densities or currents.
@@ -148,11 +154,13 @@ def simulate(
         contact: "rigid" for contact with Coulomb friction and restitution by impulses at the end of
             each step, "compliant" for forces of springs, dampers and friction, "exact" for rigid
             contact whose changes are located as events, False for none. By default, if the
-            world has ground that the robot can touch, compliant if the ground has a stiffness,
-            else rigid (docs/contact.md).
+            world has ground that the robot can touch or pairs are named, here or by the robot
+            (`Model(contact_pairs=...)`), compliant if the ground has a stiffness, else rigid
+            (docs/contact.md).
         contact_pairs: Pairs of bodies whose collision shapes may touch, "world" for the
             ground; by default the contact points of the robot, or the collision shapes of a tree
-            without any, and the ground, and collision shapes of different trees.
+            without any, and the ground, collision shapes of different trees, and pairs of the
+            robot.
         contact_law: Contact law. Rigid: "coulomb", the default, or "convex", under which
             sliding points lift off (docs/contact.md). Compliant: a function of a `Touch` that
             returns the normal force [N], or the normal force and the tangential force on the first
@@ -204,11 +212,13 @@ def simulate(
             in this process by default.
 
     Returns:
-        The run. `run.outcome` describes how it ended: finished, by an event, diverged, interrupted
-        or out of budget; in a batch each case has its own in `run.outcomes`, and its states
-        after its end are NaN.
+        The run. `run.outcome` describes how it ended: finished, by an event, diverged or out of
+        budget; in a batch each case has its own in `run.outcomes`, and its states after its end
+        are NaN.
 
     Raises:
+        KeyboardInterrupt: After Ctrl-C, when all rows so far are safe; its attribute `run` is the
+            run up to there, with the outcome "interrupted".
         ShapeError: If an array does not fit.
         NonFiniteError: If an array holds NaN or infinity.
         DomainError: If a time is invalid, if loops are open at the start, or if a robot with
@@ -338,11 +348,12 @@ def _prepare(given: SimpleNamespace) -> Preparation:
     place = None if world is None and fluid is None else world_with(world, fluid)
     touching: tuple[Element, ...] = ()
     pairs, law, tolerance = given.contact_pairs, given.contact_law, given.contact_tolerance
-    if not (place is contact is pairs is law is tolerance is None):
+    if model.contact_pairs or not (place is contact is pairs is law is tolerance is None):
         touching = contact_elements(model, place or DEFAULT_WORLD, contact, pairs, law, tolerance)
         extra = (*extra, *touching)
-    if isinstance(given.loop_method, Embedding):
-        extra = (*extra, *_coordinates(model, given.loop_method, given.q))
+    if isinstance(given.loop_method, (Embedding, DeNOC)):
+        tolerance = checked_tolerance(given.redundancy_tolerance)
+        extra = (*extra, *_coordinates(model, given.loop_method, given.q, tolerance))
     motions = () if given.prescribed is None else prescribed_motions(model, given.prescribed)
     if motions:
         extra = (*extra, *motions)
@@ -682,7 +693,9 @@ def _refuse_coordinates(setup: RunSetup) -> None:
         )
 
 
-def _coordinates(model: Model, method: Embedding, q: ArrayLike | None) -> tuple[Element, ...]:
+def _coordinates(
+    model: Model, method: Embedding | DeNOC, q: ArrayLike | None, tolerance: float
+) -> tuple[Element, ...]:
     """Return the element that holds the independent velocities; none for trees."""
     if not model.loops:
         # refused with the other options
@@ -693,7 +706,7 @@ def _coordinates(model: Model, method: Embedding, q: ArrayLike | None) -> tuple[
         if not cases.size:
             raise ShapeError("q", "a case or more", f"shape {cases.shape[:-1]} of cases")
         start = cases.reshape(-1, model.nq)[0]
-    return (coordinates_element(model, method, start),)
+    return (coordinates_element(model, method, start, tolerance),)
 
 
 def _refuse_prescribed(setup: RunSetup, exact: bool, keep_inertia: int | None) -> None:

@@ -1,6 +1,6 @@
 """States as controllers and events see them, and commands by name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +12,19 @@ from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model import Model
 
 if TYPE_CHECKING:
-    from tiburon.model import Model
+    from tiburon.model import Model, World
     from tiburon.simulation.system import System
+
+
+def control_structure(control: Any, model: "Model", world: "World") -> Hashable:
+    """Return what the code of a controller depends on in a run.
+
+    Controllers whose code depends on more of the run's robot and world than their structure, as
+    where they compare them with their own, define ``structure_in(model, world)``.
+    """
+    within = getattr(control, "structure_in", None)
+    found: Hashable = control.structure() if within is None else within(model, world)
+    return found
 
 
 class Readings(dict[str, Any]):
@@ -37,6 +48,7 @@ class Readings(dict[str, Any]):
 EMPTY_READINGS = Readings()
 
 
+@public
 class State:
     """A robot at one time of a run, or many of them: in a batch the cases lead in all arrays."""
 

@@ -46,6 +46,7 @@ RUN_KEYWORDS = (
 """Keywords of `simulate` that have a meaning for single intervals, beside those of a stepper."""
 
 
+@public
 @dataclass(slots=True)
 class StepperState:
     """States of all cases between two control intervals.
@@ -238,6 +239,7 @@ def stepper(
     return Stepper(ready, substeps, functions, dict(shapes or {}), tuple(parameters or ()))
 
 
+@public
 class Stepper:
     """Advances batches by control intervals; made by `stepper`.
 

@@ -30,7 +30,15 @@ import numpy as np
 from tiburon.actuation.compliant_contact import CompliantContact
 from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.defaults import PASSIVES, elements_of
-from tiburon.actuation.element import Action, Element, ElementContext, StateKinematics, structure_of
+from tiburon.actuation.element import (
+    AppliedForces,
+    Element,
+    ElementContext,
+    StateKinematics,
+    check_count,
+    structure_of,
+    summed_wrenches,
+)
 from tiburon.actuation.exact_contact import ExactContact
 from tiburon.actuation.loop_switch import LoopCoordinates, LoopSwitch
 from tiburon.actuation.piecewise import PathSample
@@ -78,11 +86,11 @@ from tiburon.loops.constraints import (
     switched,
     switches_of,
 )
-from tiburon.loops.denoc import denoc_motion
-from tiburon.loops.denoc_state import denoc_velocity, displaced, held_sine
+from tiburon.loops.denoc import Selected, denoc_motion
+from tiburon.loops.denoc_state import denoc_velocity, displaced
 from tiburon.loops.derivatives import add_constraints, constrained_solver
 from tiburon.loops.inverse import hybrid_with_loops
-from tiburon.loops.legs import PlatformOnLegs, platform_on_legs
+from tiburon.loops.legs import PlatformOnLegs, platform_on_legs, selectable_legs
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import MIN_CUT, ConstrainedMotion, max_abs, rank_cut
 from tiburon.loops.parts import Exchanged
@@ -97,7 +105,13 @@ from tiburon.loops.stabilization import (
 from tiburon.model import WORLD, Model, Plan, Water, World
 from tiburon.results.header import Column, state_columns
 from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
-from tiburon.simulation.state import CommandRow, Readings, State, unique_names
+from tiburon.simulation.state import (
+    CommandRow,
+    Readings,
+    State,
+    control_structure,
+    unique_names,
+)
 from tiburon.spatial import Motion, Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import cross, negate, subtract, transpose_vector
 from tiburon.trace.array import as_traced
@@ -166,57 +180,6 @@ class HeldContacts(NamedTuple):
     """Their modes."""
 
 
-class Driving:
-    """The sum of what all elements exert in one state, and their rates."""
-
-    __slots__ = ("force", "outputs", "rates", "wrenches")
-
-    def __init__(self, force: Scalars) -> None:
-        self.force = list(force)
-        """Joint force [N or N m], nv scalars."""
-        self.wrenches: list[tuple[str, Scalars]] = []
-        """Frames and the wrenches on them, frame axes [N m, N]."""
-        self.rates: list[Scalar] = []
-        """Rates of the continuous states of elements."""
-        self.outputs: dict[str, Scalar] = {}
-        """Reported outputs by name."""
-
-    def take(self, model: Model, element: Element, action: Action, states: int) -> None:
-        """Add the action of one element."""
-        force = action.joint_force
-        if isinstance(force, Mapping):
-            for joint, values in force.items():
-                where = model.slice(joint, of="v")
-                count = where.stop - where.start
-                _fits(element, f"forces at joint {joint!r}", count, values)
-                for place, value in zip(range(where.start, where.stop), values, strict=True):
-                    self.force[place] = self.force[place] + value
-        elif force is not None:
-            _fits(element, "joint forces", model.nv, force)
-            self.force = list(map(add, self.force, force))
-        for frame, wrench in (action.wrenches or {}).items():
-            _fits(element, f"wrench on {frame!r}", 6, wrench)
-            self.wrenches.append((frame, wrench))
-        _fits(element, "rates", states, action.rates)
-        self.rates += action.rates
-        self.outputs.update(action.outputs or {})
-
-
-def _fits(element: Element, what: str, expected: int, values: Scalars) -> None:
-    if len(values) != expected:
-        given = len(values)
-        raise ShapeError(f"element {element.name!r}: {what}", f"{expected} numbers", f"{given}")
-
-
-def summed_wrenches(wrenches: Sequence[tuple[str, Scalars]]) -> dict[str, Scalars]:
-    """Return one wrench per frame."""
-    found: dict[str, Scalars] = {}
-    for frame, wrench in wrenches:
-        known = found.get(frame)
-        found[frame] = wrench if known is None else tuple(map(add, known, wrench))
-    return found
-
-
 class Guided(NamedTuple):
     """What independent velocities determine in a state of a run with loops."""
 
@@ -267,7 +230,7 @@ class Reached(NamedTuple):
     here: Setting
     """Conditions with all external forces."""
 
-    driving: Driving
+    driving: AppliedForces
     """The sum of what elements and contacts exert."""
 
     vd: Scalars
@@ -302,6 +265,7 @@ class PosedContact(NamedTuple):
     """Joint velocity there without contact [m/s or rad/s]."""
 
 
+@public
 class System:
     """A robot in its world with its elements and controller: computes the rates of all states.
 
@@ -632,16 +596,12 @@ class System:
         time: Scalar,
         p: Scalars | None,
         updated: bool = False,
-    ) -> tuple[Setting, Driving, Scalars]:
+    ) -> tuple[Setting, AppliedForces, Scalars]:
         """Return the conditions with all external forces, joint forces, and controller rates."""
         # visits recorded as steps take what belongs to their body from joint vectors only
         here = self._setting(q, v, time)
         driving, own = self.driven(here, q, v, x, u, time, p, updated)
-        external = here.external
-        acting = forces_on_bodies(here.plan, q, summed_wrenches(driving.wrenches), "frame")
-        if acting is not None:
-            external = acting if external is None else tuple(map(add, external, acting))
-        return here._replace(external=external), driving, own
+        return driving.added_to(here, q), driving, own
 
     def driven(
         self,
@@ -653,7 +613,7 @@ class System:
         time: Scalar,
         p: Scalars | None = None,
         updated: bool = False,
-    ) -> tuple[Driving, Scalars]:
+    ) -> tuple[AppliedForces, Scalars]:
         """Evaluate controller and elements; return their actions and the controller's rates."""
         own: Scalars = u[len(self.command_names) : self.readings.start]
         commands = u
@@ -701,7 +661,7 @@ class System:
             assert guided is not None
             reduced = reduced_acceleration(here, q, v, tau, guided.T, guided.gamma)
             terms = self._constraints(here, q, v, x)
-            basis = Complement(self.model, terms, self.coordinate_rows(x), self._min_cut)
+            basis = Complement(self.model, terms, self.coordinate_rows(x))
             return reduced.vd, basis.multipliers(reduced.needed)
         if isinstance(self.loop_method, DeNOC):
             found = self.denoc_motion(here, q, v, x, tau)
@@ -949,14 +909,14 @@ class System:
     @cached_property
     def coordinates(self) -> CoordinatePlaces | None:
         """Places of the rows W of independent velocities; None without."""
-        if not isinstance(self.loop_method, Embedding):
+        if not self.is_guided:
             return None
         for element, at in zip(self.elements, self._places, strict=True):
             if isinstance(element, LoopCoordinates):
                 return CoordinatePlaces(at.x, element.count)
         raise ModelError(
-            "loop_method: Embedding needs the element LoopCoordinates among the elements of the "
-            "system, got none; simulate adds it"
+            f"loop_method: {type(self.loop_method).__name__} needs the element LoopCoordinates "
+            "among the elements of the system, got none; simulate adds it"
         )
 
     def denoc_motion(
@@ -972,7 +932,16 @@ class System:
         assert isinstance(self.loop_method, DeNOC)
         sigma = self.loop_method.decay if self.loop_method.state == "extended" else 0.0
         terms = self._constraints(here, q, v, x)
-        return denoc_motion(here, terms, q, v, tau, self.legs, decay=sigma, exchange=exchange)
+        chosen = self.selected_joints(x)
+        return denoc_motion(
+            here, terms, q, v, tau, self.legs, chosen, decay=sigma, exchange=exchange
+        )
+
+    def selected_joints(self, x: Scalars) -> Selected:
+        """Return the independent joints of a run by `DeNOC`, among the continuous states."""
+        assert isinstance(self.loop_method, DeNOC)
+        legs = selectable_legs(self.model, self.loop_method.platform)
+        return Selected(legs, self.coordinate_rows(x))
 
     def coordinate_rows(self, x: Scalars) -> list[list[Scalar]]:
         """Return the rows W of independent velocities among the continuous states."""
@@ -988,7 +957,7 @@ class System:
 
     @cached_property
     def legs(self) -> PlatformOnLegs:
-        """Platform and legs of a run by `DeNOC`."""
+        """Platform and legs of a run by `DeNOC`, with motors as independent joints."""
         assert isinstance(self.loop_method, DeNOC)
         return platform_on_legs(self.model, self.loop_method.platform)
 
@@ -1003,13 +972,14 @@ class System:
         position, v, x = self._parts(q, w)
         plan = surroundings(model, self.world)[0]
         if isinstance(method, DeNOC):
-            sigma, moved = method.decay, tuple(position)
+            sigma, moved, chosen = method.decay, tuple(position), self.selected_joints(x)
             if method.state == "minimal":
-                sigma, moved = 0.0, displaced(model, plan, self.legs, position)[0]
-            return Guided(moved, tuple(denoc_velocity(model, plan, self.legs, moved, v, sigma)))
+                sigma, moved = 0.0, displaced(model, plan, self.legs, position, chosen)[0]
+            velocity = denoc_velocity(model, plan, self.legs, moved, v, sigma, chosen)
+            return Guided(moved, tuple(velocity))
         assert isinstance(method, Embedding)
         terms = constraints(model, plan, position)
-        basis = Complement(model, terms, self.coordinate_rows(x), self._min_cut)
+        basis = Complement(model, terms, self.coordinate_rows(x))
         velocity = basis.velocity(terms, v, method.decay)
         moving = constraints(model, plan, position, JointVector(velocity))
         gamma = basis.gamma(moving, method.decay)
@@ -1021,12 +991,8 @@ class System:
         assert self.coordinates is not None
         plan = surroundings(self.model, self.world)[0]
         terms = constraints(self.model, plan, JointVector(q))
-        basis = Complement(self.model, terms, self.coordinate_rows(x), self._min_cut)
-        return x[self.coordinates.states.start], basis.condition
-
-    def held_sine(self, q: Scalars) -> Scalar:
-        """Return how well the motors of a run by `DeNOC` determine a configuration, signed."""
-        return held_sine(self.model, surroundings(self.model, self.world)[0], self.legs, q)
+        basis = Complement(self.model, terms, self.coordinate_rows(x))
+        return x[self.coordinates.states.start], basis.coordinate_condition()
 
     def manifold(self) -> Manifold:
         """Return the positions of the robot, and how a state moves them."""
@@ -1309,9 +1275,9 @@ class System:
         p: Scalars | None = None,
         z: Scalars = (),
         updated: bool = False,
-    ) -> Driving:
+    ) -> AppliedForces:
         """Evaluate all elements under given commands; the arguments are those of `rates`."""
-        driving = Driving(u[: self.model.nv])
+        driving = AppliedForces(u[: self.model.nv])
         kinematics = StateKinematics(here, q, v)
         for element, at, now in self._contexts(kinematics, x, u, z, time, p, updated):
             driving.take(self.model, element, element.act(now), _count(at.x))
@@ -1449,6 +1415,11 @@ class System:
         tables = (table for own in (*self._tables, self._control_tables) for table in own)
         return tuple(x for table in tables for x in table.handle)
 
+    def elements_with_parameters(self) -> list[tuple[Element, Scalars]]:
+        """Return all elements with their run-time parameters: bound in a trace, or their own."""
+        p = self._run_time(ELEMENTS)
+        return [(e, p[at.p]) for e, at in zip(self.elements, self._places, strict=True)]
+
     def _run_time(self, name: str) -> Scalars:
         """Return run-time parameters: those bound in a trace, or their values."""
         if self._bound is not None:
@@ -1513,7 +1484,9 @@ class System:
     def structure(self, first: int = 0) -> Hashable:
         """Return what the code depends on beside model, world and the `first` leading elements."""
         known = self.control is None or has_structure(self.control)
-        control = self.control.structure() if self.control is not None and known else None  # type: ignore[attr-defined]
+        control: Hashable = None
+        if self.control is not None and known:
+            control = control_structure(self.control, self.model, self.world)
         kind = type(self.control).__qualname__ if known else None
         how: Hashable = (self.held, self.sensed) if self.sensed else self.held
         if self.redundancy_tolerance:
@@ -1575,7 +1548,7 @@ class System:
             for element, at, now in self._contexts(kinematics, x, u, u[self.discrete], time, None):
                 if id(element) not in taken:
                     continue
-                driving = Driving((0.0,) * model.nv)
+                driving = AppliedForces((0.0,) * model.nv)
                 driving.take(model, element, element.act(now), _count(at.x))
                 pushes = [value for _, wrench in driving.wrenches for value in wrench]
                 frames = [name for name, _ in driving.wrenches]
@@ -1666,7 +1639,7 @@ def _updated(element: Element, at: _Places, now: ElementContext) -> Scalars:
     if not _count(at.z):
         return ()
     found = tuple(element.update_discrete_state(now))
-    _fits(element, "discrete states", _count(at.z), found)
+    check_count(element, "discrete states", _count(at.z), found)
     return found
 
 

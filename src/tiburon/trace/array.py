@@ -340,7 +340,8 @@ def apply_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         array = _plain(as_traced(args[0]))
         return _wrap(_LOOPS[_REDUCTIONS[func]].reduce(array, axis=axis, keepdims=keepdims))
     raise TraceError(
-        f"{module}.{name} is not supported on traced values; write it with elementwise functions, "
-        "or use the primitives of tiburon.trace (solve_spd, solve_tree, factor_orthogonal, norm)",
+        f"{module}.{name} is not supported on traced values; write it with elementwise functions "
+        "and others that docs/engine.md lists, or use the primitives of tiburon.trace (solve_spd, "
+        "solve_tree, factor_orthogonal, norm)",
         function=f"{module}.{name}",
     )

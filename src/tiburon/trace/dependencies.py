@@ -13,7 +13,8 @@ import builtins
 import dis
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import is_dataclass
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -28,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.errors import ModelError
 from tiburon.trace.declared import Identical, is_declared
 
 _ROOMS = ("tiburon", "numpy")
@@ -56,6 +58,12 @@ MOST_VALUES = 5000
 
 _TEXTS = (type(None), bool, int, str, bytes, type(Ellipsis), type(NotImplemented))
 _CLASS_ATTRIBUTES = ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__")
+_DATACLASS_ATTRIBUTES = (
+    *("__dataclass_fields__", "__dataclass_params__", "__repr__", "__eq__", "__hash__"),
+    *("__setattr__", "__delattr__", "__replace__", "__getstate__", "__setstate__"),
+)
+"""Attributes that `dataclass` writes: how instances are made, shown and compared; these hold their
+values themselves."""
 
 
 class _UnknownError(Exception):
@@ -72,6 +80,51 @@ def snapshot(*things: object) -> tuple[Any, ...] | None:
         return tuple(_Walk().of(things))
     except (_UnknownError, RecursionError):
         return None
+
+
+class KeyedCode:
+    """User code among the options of a kernel, keyed by its graph.
+
+    Attributes:
+        thing: The user's object, or one that holds such.
+        graph_key: Text that is equal exactly if what it computes is.
+    """
+
+    __slots__ = ("_codes", "_element", "_reads", "_trace", "graph_key", "thing")
+
+    def __init__(
+        self, thing: Any, codes: Sequence[object], element: str, trace: Callable[[], str]
+    ) -> None:
+        """Trace user code.
+
+        Args:
+            thing: The user's object, or one that holds such.
+            codes: The objects of the user.
+            element: What they are, for messages.
+            trace: Traces the thing and returns the key of its graph.
+        """
+        self.thing, self._codes, self._element, self._trace = thing, codes, element, trace
+        # what user code reads, before it is traced
+        self._reads = snapshot(*codes)
+        self.graph_key = trace()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeyedCode) and other.graph_key == self.graph_key
+
+    def __hash__(self) -> int:
+        return hash(self.graph_key)
+
+    def check_unchanged(self) -> None:
+        """Raise `ModelError` if user code computes something else than when it was traced."""
+        reads = snapshot(*self._codes)
+        if reads is not None and reads == self._reads:
+            return
+        if self._trace() != self.graph_key:
+            raise ModelError(
+                f"{self._element}: your code computes something else than when it was compiled: an "
+                "array, a global or an attribute that it reads has changed; make a new one"
+            )
+        self._reads = reads
 
 
 class _Walk:
@@ -227,6 +280,8 @@ class _Walk:
         for name, value in tuple(vars(kind).items()):
             if name in _CLASS_ATTRIBUTES or type(value) is MemberDescriptorType:
                 continue
+            if is_dataclass(kind) and (name in _DATACLASS_ATTRIBUTES or _is_written(name, value)):
+                continue
             if type(value) is GetSetDescriptorType:
                 raise _UnknownError
             self.found.append(name)
@@ -252,6 +307,12 @@ class _Walk:
                     self.found.append(name)
                     self.visit(getattr(thing, name))
         self.visit(dict(getattr(thing, "__dict__", {})))
+
+
+def _is_written(name: str, value: Any) -> bool:
+    """Return whether `dataclass` wrote a constructor."""
+    code = getattr(value, "__code__", None)
+    return name == "__init__" and code is not None and code.co_filename == "<string>"
 
 
 def _cells(function: FunctionType) -> tuple[Any, ...]:

@@ -181,11 +181,18 @@ def plot_dataset(
     if not arrays:
         raise OptionError("names", ["at least one quantity"], ())
     chosen = None if labels is None else [labels] if isinstance(labels, str) else list(labels)
-    panels = [
-        (panel, np.asarray(array["time"].values))
-        for array in arrays.values()
-        for panel in panels_of(array, chosen)
-    ]
+    panels: list[tuple[Panel, Array]] = []
+    unmatched: list[UnknownNameError] = []
+    for array in arrays.values():
+        try:
+            found = panels_of(array, chosen)
+        except UnknownNameError as error:
+            # other quantities may have such coordinates
+            unmatched.append(error)
+            continue
+        panels += [(panel, np.asarray(array["time"].values)) for panel in found]
+    if not panels:
+        raise unmatched[0]
     every, hidden = panels, ""
     if chosen is None:
         panels = _without_zeros(every)

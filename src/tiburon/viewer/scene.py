@@ -14,7 +14,7 @@ import numpy as np
 
 from tiburon.arrays import Array, NDArray
 from tiburon.errors import ModelFileError
-from tiburon.hydro.mesh import read_triangles
+from tiburon.hydro.mesh_file import read_triangles
 from tiburon.model import Body, LoopClosure, Model, Shape
 from tiburon.model.attachments import Cable, Spring
 from tiburon.model.body import (

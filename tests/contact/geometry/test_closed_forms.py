@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tiburon as tb
 from tests.contact.geometry.cases import random_shape, rotation, tuples
 from tests.tolerances import assert_close
 from tiburon.contact.geometry.bounds import (
@@ -243,3 +244,21 @@ def test_earliest_contacts_are_traced():
     for o, v, row in zip(offsets, velocities, found, strict=True):
         assert_close(row, approach(tuple(o), tuple(v), 0.4).astype(float))
     assert 5 < found[:, 1].sum() < 45
+
+
+def test_a_standing_cylinder_touches_with_its_rim_whatever_its_heading():
+    """Tilted by rounding alone, either end down: no point is lower than the rim can be."""
+    radius, length, count = 0.4, 0.2, 400
+    rng = np.random.default_rng(0)
+    yaw = rng.uniform(0.0, 2.0 * np.pi, count)
+    tilt = 10.0 ** rng.uniform(-18.0, -12.0, (count, 2)) * rng.choice([-1.0, 1.0], (count, 2))
+    c, s = np.cos(yaw / 2.0), np.sin(yaw / 2.0)
+    shapes = (tb.Shape(tb.CylinderShape(radius, length)),)
+    inertia = tb.Inertia.cylinder(1.0, radius, length)
+    can = tb.Model("can", [tb.Body("can", joint=tb.Free("can"), inertia=inertia, shapes=shapes)])
+    world = tb.World(ground=tb.Ground())
+    for turn in (np.c_[c, tilt, s], np.c_[tilt[:, 0], c, s, tilt[:, 1]]):
+        q = np.c_[turn, np.zeros((count, 2)), np.full(count, length / 2.0)]
+        gap = tb.contacts(can, q, world=world).gap
+        # a rim point is lower than the center of the end by the radius times the tilt, 2e-12
+        np.testing.assert_allclose(gap.min(axis=-1), 0.0, atol=2.0 * radius * 2e-12)

@@ -1,11 +1,11 @@
-"""Derivatives of forward dynamics with respect to inertial parameters, by reverse mode.
+"""Derivatives of forward dynamics with respect to inertial parameters.
 
 Symbols:
     H       mass matrix
     Y       joint forces per inertial parameter at given accelerations
 
-From H vd + C = tau at constant tau: d vd = -H^-1 Y. Y is the derivative of the graph of inverse
-dynamics, with one reverse sweep per joint force.
+From H vd + C = tau at constant tau: d vd = -H^-1 Y. Y is the regressor of inverse dynamics, with a
+column per armature beside it.
 """
 
 from typing import Any
@@ -13,21 +13,19 @@ from typing import Any
 from tiburon.algorithms.bias import bias
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.joint_space import expanded_parents
-from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.regressor import regressor_rows
 from tiburon.algorithms.setting import Setting
-from tiburon.algorithms.tape_calls import JointVector, scalars
-from tiburon.errors import TraceError
+from tiburon.algorithms.tape_calls import scalars
+from tiburon.model import Coupled, Joint, Model
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
-from tiburon.trace.differentiation import pull_back
-from tiburon.trace.primitives.primitive import nodes_of
 from tiburon.trace.primitives.tree import solve_tree, solve_tree_columns
-from tiburon.trace.program import current_graph
-from tiburon.trace.regions import as_value, function
 
 
 def forces_per_parameter(around: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
-    """Compute Y, one row per velocity variable, one column per inertial parameter.
+    """Compute Y, one row per velocity variable, one column per name of `Model.parameter_names`.
+
+    External forces and added mass do not depend on these parameters.
 
     Args:
         around: Surroundings in this state.
@@ -35,24 +33,21 @@ def forces_per_parameter(around: Setting, q: Scalars, v: Scalars, vd: Scalars) -
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
     """
-    plan, gravity = around.plan, around.gravity
+    model, plan = around.model, around.plan
+    rows = regressor_rows(plan, model.body_names, q, v, vd, around.gravity)
+    columns = [column for joint in model.joints for column in _armature_columns(model, joint, vd)]
+    entries = [x for i, row in enumerate(rows) for x in (*row, *(column[i] for column in columns))]
+    return as_traced(entries).reshape(plan.nv, len(model.parameter_names))
 
-    @function
-    def slopes(parameters: Scalars, q: Scalars, v: Scalars, vd: Scalars) -> list[Scalar]:
-        graph = current_graph()
-        if graph is None:
-            raise TraceError("inertia_derivatives: differentiates a graph, trace it first")
-        changing = plan.with_parameters(parameters)
-        state = JointVector(q), JointVector(v), JointVector(vd)
-        # external forces do not depend on inertias
-        roots = nodes_of(graph, rnea(changing, *state, gravity))
-        leaves, one = nodes_of(graph, parameters), graph.const(1.0)
-        live = graph.live(roots)
-        rows = [pull_back(graph, [root], [one], leaves, live=live) for root in roots]
-        return [as_value(graph, node) for row in rows for node in row]
 
-    found = slopes(tuple(plan.parameters), tuple(q), tuple(v), tuple(vd))
-    return as_traced(found).reshape(plan.nv, -1)
+def _armature_columns(model: Model, joint: Joint, vd: Scalars) -> list[list[Scalar]]:
+    """Return the joint forces per armature of a joint; a follower's acts on its leader."""
+    found: list[list[Scalar]] = []
+    if joint.dof:
+        share = joint.ratio * joint.ratio if isinstance(joint, Coupled) else 1.0
+        for row in model.indices(joint.name, of="v"):
+            found.append([share * x if k == row else 0.0 for k, x in enumerate(vd)])
+    return found
 
 
 def derivatives_by_inertia(around: Setting, position: Scalars, rate: Scalars, tau: Scalars) -> Any:

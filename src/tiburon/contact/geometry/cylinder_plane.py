@@ -9,7 +9,7 @@ from tiburon.contact.geometry.contact_geometry import (
     face_contact,
     to_world,
 )
-from tiburon.contact.geometry.vectors import sign, unit
+from tiburon.contact.geometry.vectors import sign, unit_across
 from tiburon.spatial.vec3 import Vec3, add, dot, negate, scale
 
 _BASE = ((1.0, 0.0), (-0.5, 0.5 * sqrt(3.0)), (-0.5, -0.5 * sqrt(3.0)))
@@ -27,8 +27,7 @@ def rim_points(cylinder: Placed, down: Vec3) -> tuple[Vec3, ...]:
     radius, length = cylinder.size
     u = axis(cylinder, 2)
     along = dot(u, down)
-    across = add(down, scale(u, -along))
-    steepest, _ = unit(across, axis(cylinder, 0))
+    steepest, _ = unit_across(down, u, axis(cylinder, 0))
     arm, reach = scale(u, 0.5 * length), scale(steepest, radius)
     center = add(cylinder.position, reach)
     z = sign(along) * 0.5 * length

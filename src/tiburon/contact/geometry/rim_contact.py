@@ -24,7 +24,14 @@ from tiburon.contact.geometry.contact_geometry import (
     tangent_projector,
 )
 from tiburon.contact.geometry.cylinder_plane import rim_points
-from tiburon.contact.geometry.vectors import add_matrices, outer, scale_matrix, select, unit
+from tiburon.contact.geometry.vectors import (
+    add_matrices,
+    outer,
+    scale_matrix,
+    select,
+    unit,
+    unit_across,
+)
 from tiburon.spatial.vec3 import (
     Scalar,
     Vec3,
@@ -96,7 +103,7 @@ def rim_contact(
         moved = subtract(moved, scale(u, dot(u, moved)))
         return _Place(unit(moved, place.direction)[0], turn * turn)
 
-    start, _ = unit(subtract(toward, scale(u, dot(u, toward))), axis(cylinder, 0))
+    start, _ = unit_across(toward, u, axis(cylinder, 0))
     found = while_loop(
         lambda p: p.turned > SQUARED_TURN_TOLERANCE, step, _Place(start, 1.0), MAX_ITERATIONS
     )
@@ -149,7 +156,7 @@ def rim_minima(
     radius, length = cylinder.size
     u = axis(cylinder, 2)
     middle = add(cylinder.position, scale(u, 0.5 * side * length))
-    steepest, _ = unit(subtract(toward, scale(u, dot(u, toward))), axis(cylinder, 0))
+    steepest, _ = unit_across(toward, u, axis(cylinder, 0))
     beside = cross(u, steepest)
     turn = 2.0 * math.pi / samples
 

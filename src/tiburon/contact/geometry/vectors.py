@@ -6,11 +6,14 @@ divisors and arguments of roots are kept away from zero in the branch that is no
 
 from typing import Any
 
-from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, dot, scale
+from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, add, dot, scale
 from tiburon.trace.value import binary, unary, where
 
 SMALLEST_SQUARE = 1e-290
 """Squared lengths up to this count as zero [m^2]: a length of 1e-145 m has lost its direction."""
+
+RELIABLE_SQUARE = 0.25
+"""Least square of the part of a direction across an axis: below, rounding decides it."""
 
 
 def select(condition: Scalar, a: Any, b: Any) -> Any:
@@ -54,6 +57,20 @@ def unit(a: Vec3, fallback: Vec3) -> tuple[Vec3, Scalar]:
     length = unary("sqrt", where(positive, square, 1.0))
     direction = select(positive, scale(a, 1.0 / length), fallback)
     return direction, where(positive, length, 0.0)
+
+
+def unit_across(a: Vec3, u: Vec3, fallback: Vec3) -> tuple[Vec3, Scalar]:
+    """Return direction and length of the part of a vector across a unit vector u.
+
+    The fallback, which is perpendicular to u, and 0 where a is along u up to rounding: what is left
+    of it then has any direction, that of u included.
+    """
+    direction, length = unit(add(a, scale(u, -dot(u, a))), fallback)
+    across = add(direction, scale(u, -dot(u, direction)))
+    square = dot(across, across)
+    reliable = square > RELIABLE_SQUARE
+    factor = 1.0 / unary("sqrt", where(reliable, square, 1.0))
+    return select(reliable, scale(across, factor), fallback), where(reliable, length, 0.0)
 
 
 def perpendicular(a: Vec3) -> Vec3:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tiburon.errors import DomainError, UnknownNameError, shown
+from tiburon.arguments import public
+from tiburon.errors import DomainError, ModelError, UnknownNameError, shown
 from tiburon.load_sharing.limits.limit import Limit, LimitRow, RangeLimit, RunTime
 from tiburon.load_sharing.problem import Group, Layout, Problem
 from tiburon.model import Model
@@ -43,6 +44,32 @@ class Unilateral(Limit):
     def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
         """Return f_n >= 0."""
         return [LimitRow({n: 1.0}, 0.0) for _, _, n in touching_groups(problem.layout)]
+
+
+LARGEST = "largest normal force"
+"""Name of the largest normal force as an unknown."""
+
+
+@record
+class BelowLargest(Limit):
+    """Normal forces below the largest one, which is an unknown (6.3)."""
+
+    def names(self, model: Model, layout: Layout) -> tuple[str, ...]:
+        """Return one name per contact."""
+        return tuple(f"{LARGEST}: {group.name}" for _, group, _ in touching_groups(layout))
+
+    def check(self, model: Model, layout: Layout) -> None:
+        """Refuse plans without normal forces."""
+        if all(group.normal is None for group in layout.groups):
+            raise ModelError(
+                "LargestNormalForce: expected contacts, sites or grips with normal forces, got "
+                "none in the plan; pass grips=[GripLimit(...)] for loops"
+            )
+
+    def rows(self, problem: Problem, p: Scalars, now: RunTime) -> list[LimitRow]:
+        """Return f_max - f_n >= 0."""
+        most = problem.place(LARGEST)
+        return [LimitRow({most: 1.0, n: -1.0}, 0.0) for _, _, n in touching_groups(problem.layout)]
 
 
 @record
@@ -113,6 +140,7 @@ class Torsion(Limit):
         ]
 
 
+@public
 @record
 class NormalForceLimit(RangeLimit):
     """Normal forces between given ones, while the contact takes part.

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tiburon.argument_checks import is_numeric
+from tiburon.arguments import public
 from tiburon.errors import DomainError, shown
 from tiburon.load_sharing.limits.limit import Limit, LimitRow, RunTime
 from tiburon.load_sharing.problem import Layout, Problem
@@ -12,6 +13,7 @@ from tiburon.record import record
 from tiburon.spatial import Scalars
 
 
+@public
 @record
 class JointWrenchLimit(Limit):
     """The wrench that a joint transmits to its body, in either direction of each axis.

@@ -9,6 +9,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from tiburon.arguments import public
 from tiburon.contact.rows import ContactRow
 from tiburon.load_sharing.problem import Before, Layout, Problem
 from tiburon.model import Model
@@ -42,10 +43,11 @@ class RunTime(NamedTuple):
     before: Before
     """Forces of the step before."""
 
-    max_step: Scalar
-    """Largest change of a force or torque since then [N or N m]."""
+    max_step: Scalars
+    """Largest change of each bounded force or torque since then [N or N m]."""
 
 
+@public
 class Limit:
     """A family of inequalities; subclasses are records, compared by value."""
 
@@ -77,6 +79,7 @@ class Limit:
         raise TypeError(f"{type(self).__name__} does not define its rows")
 
 
+@public
 class RangeLimit(Limit):
     """Forces of single groups between a smallest and a largest value; infinite for none."""
 

@@ -10,7 +10,10 @@ from tiburon.spatial import Scalar, Scalars
 
 @record
 class StepLimit(Limit):
-    """Bounded changes of the forces of all that takes part, or of all driven joint forces."""
+    """Bounded changes of the forces of all that takes part, or of all driven joint forces.
+
+    Each has its own bound, given at run time.
+    """
 
     what: str
     """"forces" or "torques"."""
@@ -36,5 +39,5 @@ class StepLimit(Limit):
             for index, last in zip(problem.layout.driven, now.before.tau, strict=True):
                 row, offset = problem.torque(index)
                 changes.append((row, offset - last))
-        step = now.max_step
-        return [limit for change in changes for limit in LimitRow.between(*change, -step, step)]
+        bounded = zip(changes, now.max_step, strict=True)
+        return [row for change, step in bounded for row in LimitRow.between(*change, -step, step)]

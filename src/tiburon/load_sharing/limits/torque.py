@@ -1,4 +1,6 @@
-"""Limits of joint forces: those of actuators, also where they depend on the speed (4.50)-(4.52).
+"""Limits of joint forces: of actuators, also where they depend on the speed, and of joints.
+
+(4.50)-(4.52).
 
 With tau = tau' - J^T x, a joint force between tau_low and tau_high is
 
@@ -9,6 +11,7 @@ failed actuator gives no force: both limits are zero.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -77,6 +80,10 @@ class DrivenJoint:
             x if math.isfinite(x) else None for x in (motor.voltage_limit, motor.current_limit)
         )
         return cls(index, low, high, values, motor.brush_drop or None, voltage, current, speed)
+
+    def within(self, most: float) -> "DrivenJoint":
+        """Return the same limits with a force of at most a given one in either direction."""
+        return replace(self, low=max(self.low, -most), high=min(self.high, most))
 
     @property
     def is_limited(self) -> bool:

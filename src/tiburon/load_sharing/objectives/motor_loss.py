@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.load_sharing.objectives.objective import Objective, Square
 from tiburon.load_sharing.problem import Before, Layout, Problem
@@ -10,6 +11,7 @@ from tiburon.record import record
 from tiburon.spatial import Scalars
 
 
+@public
 @record
 class MotorLoss(Objective):
     """Least heat in the windings of the motors (6.44)-(6.54) [W].
@@ -19,8 +21,8 @@ class MotorLoss(Objective):
     """
 
     friction: bool = True
-    """Whether inertia and friction of the motors count; without them the objective is that of
-    Kopf, which leaves out the linear term."""
+    """Whether inertia and friction of the motors count; without them, the joint's armature
+    included, the objective is that of Kopf, which leaves out the linear term."""
 
     def check(self, model: Model, layout: Layout) -> None:
         """Refuse driven joints without actuators, motors without resistance or torque constant."""
@@ -65,17 +67,18 @@ class MotorLoss(Objective):
         return set(map(int, model.indices([actuator.joint], of="v"))) <= set(layout.driven)
 
     def parameters(self, model: Model) -> tuple[float, ...]:
-        """Return weight, inertia, damping and friction at the joint, per actuator."""
+        """Return weight, inertia beyond the armature, damping, friction, armature per actuator."""
         found: list[float] = []
         for actuator in model.actuators:
             motor, n = actuator.motor or Motor(0.0, 1.0), actuator.ratio
             constant = motor.torque_constant or 1.0
-            armature = np.ravel(model.joint(actuator.joint).armature or 0.0)[0]
+            armature = float(np.ravel(model.joint(actuator.joint).armature or 0.0)[0])
             found += (
                 2.0 * motor.resistance / (n * constant) ** 2,
-                n * n * actuator.rotor_inertia - float(armature),
+                n * n * actuator.rotor_inertia - armature,
                 n * n * motor.damping,
                 abs(n) * motor.friction,
+                armature,
             )
         return tuple(found)
 
@@ -86,10 +89,12 @@ class MotorLoss(Objective):
             if not self._counts(problem.model, actuator, problem.layout):
                 continue
             index = problem.model.slice(actuator.joint, of="v").start
-            weight, inertia, damping, friction = p[4 * k : 4 * k + 4]
+            weight, inertia, damping, friction, armature = p[5 * k : 5 * k + 5]
             row, offset = problem.torque(index)
+            v, vd = problem.v[index], problem.vd[index]
             if self.friction:
-                v, vd = problem.v[index], problem.vd[index]
                 offset = offset + inertia * vd + damping * v + friction * np.sign(v)
+            else:
+                offset = offset - armature * vd
             found.append(Square(weight, row, offset))
         return found

@@ -2,36 +2,79 @@
 
 An objective is a sum of squares over the unknown forces x and over what is linear in them, such as
 joint forces; it returns those squares as rows. Objectives add, and are weighted by factors:
-``InternalForce() + 0.1 * MotorLoss()``.
+``InternalForce() + 0.1 * MotorLoss()``. Single forces have weights by name:
+``TorqueNorm({"front_left_knee": 5.0})``.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
 
 from tiburon.argument_checks import positive
+from tiburon.arguments import public
 from tiburon.contact.rows import ContactRow
 from tiburon.errors import ModelError, shown
+from tiburon.load_sharing.named import (
+    FORCES,
+    check_names,
+    count_of,
+    named_values,
+    places_of,
+    spread,
+)
 from tiburon.load_sharing.problem import Before, Layout, Problem
 from tiburon.model import Model
+from tiburon.model.value_checks import finite_array
 from tiburon.record import record
 from tiburon.spatial import Scalar, Scalars
 
+if TYPE_CHECKING:
+    from tiburon.load_sharing.limits.limit import Limit
+
 
 class Square(NamedTuple):
-    """A term weight / 2 (row . x + offset)^2."""
+    """A term weight / 2 (row . x + offset)^2 of an objective, in floats or traced values."""
 
     weight: Scalar
+    """At least 0."""
+
     row: ContactRow
-    offset: Scalar
+    """Coefficients by place of an unknown force in x."""
+
+    offset: Scalar = 0.0
 
 
+@public
 class Objective:
-    """What to minimize; subclasses are records, compared by value."""
+    """What to minimize: a sum of squares over the unknown forces and what is linear in them.
+
+    Those of this package are records, compared by value. A class of your own defines `squares`; it
+    is traced once per plan, and its graph is the key of compiled code.
+
+    Example:
+        Two feet that carry the same::
+
+            class Even(tb.Objective):
+                def squares(self, problem, p, before):
+                    left, right = (group.normal for group in problem.layout.groups[:2])
+                    return [tb.Square(10.0, {left: 1.0, right: -1.0})]
+    """
 
     __slots__ = ()
 
     is_definite = False
     """Whether it alone determines all forces."""
+
+    @property
+    def auxiliary(self) -> tuple[str, ...]:
+        """Names of unknowns that it adds to the forces; `Problem.place` finds them."""
+        return ()
+
+    def limits(self) -> "tuple[Limit, ...]":
+        """Return limits that belong to it: those of the unknowns that it adds."""
+        return ()
 
     def parameters(self, model: Model) -> tuple[float, ...]:
         """Return its run-time parameters; changing them compiles nothing."""
@@ -64,6 +107,89 @@ class Objective:
     __rmul__ = __mul__
 
 
+@public
+class Weighted(Objective):
+    """Squares of single forces or joint forces, with a weight each: 1 where no name says another.
+
+    Subclasses are records with a field `weights`, values by name.
+    """
+
+    __slots__ = ()
+
+    weights: Any
+    """Weights by name."""
+
+    weighs: ClassVar[str] = FORCES
+    """What is squared: unknown "forces", or driven "torques"."""
+
+    def __post_init__(self) -> None:
+        # what determines forces may leave none without weight
+        name = f"{type(self).__name__}: weight"
+        given = named_values(name, self.weights, positive=self.is_definite)
+        object.__setattr__(self, "weights", given)
+
+    def check(self, model: Model, layout: Layout) -> None:
+        """Refuse names that stand for nothing."""
+        kind = "contact, loop or force" if self.weighs == FORCES else "driven joint"
+        places = places_of(self.weighs, model, layout)
+        check_names([name for name, _ in self.weights], places, kind, type(self).__name__)
+
+    def form(self) -> Self:
+        """Return unit weights for the same names."""
+        return replace(self, weights=tuple((name, 1.0) for name, _ in self.weights))  # type: ignore[type-var]
+
+    def parameters(self, model: Model) -> tuple[float, ...]:
+        """Return the weights."""
+        return tuple(x for _, x in self.weights)
+
+    def spread(self, problem: Problem, p: Scalars) -> list[Scalar]:
+        """Return the weight of each force or driven joint force.
+
+        Args:
+            problem: The problem in one state.
+            p: Weights in the order of their names.
+        """
+        places = places_of(self.weighs, problem.model, problem.layout)
+        size = count_of(self.weighs, problem.layout)
+        given = [(name, x) for (name, _), x in zip(self.weights, p, strict=True)]
+        return spread(given, places, size, 1.0)
+
+
+def squares_of(objective: Objective, problem: Problem, p: Scalars, before: Before) -> list[Square]:
+    """Return the terms of an objective, or raise if they do not fit the problem.
+
+    Args:
+        objective: What to minimize, of this package or of the user.
+        problem: The problem in one state.
+        p: Run-time parameters, as `parameters` lists them.
+        before: Forces of the step before.
+    """
+    name, found = type(objective).__name__, objective.squares(problem, p, before)
+    given: Any = found
+    if not isinstance(given, (list, tuple)) or not all(isinstance(x, Square) for x in given):
+        raise ModelError(f"{name}.squares: expected a list of Square(...), got {shown(given)}")
+    for square in found:
+        row: Any = square.row
+        if not isinstance(row, Mapping) or any(k not in range(problem.size) for k in row):
+            raise ModelError(
+                f"{name}.squares: expected rows by place of an unknown from 0 to "
+                f"{problem.size - 1}, got {shown(row)}; write {{group.normal: 1.0}}"
+            )
+    return list(found)
+
+
+def parts_of(objective: Objective) -> list[Objective]:
+    """Return the parts of a sum, or an objective itself."""
+    return [part for _, part in _parts(objective)]
+
+
+def parameters_of(objective: Objective, model: Model) -> tuple[float, ...]:
+    """Return the run-time parameters of an objective, or raise if they are not finite numbers."""
+    given: Any = objective.parameters(model)
+    name = type(objective).__name__
+    return tuple(finite_array(given, np.shape(given)[:1], name, "parameters").tolist())
+
+
 def _parts(objective: object) -> "tuple[tuple[float, Objective], ...]":
     if isinstance(objective, Sum):
         return objective.parts
@@ -87,6 +213,15 @@ class Sum(Objective):
         """Whether some part determines all forces."""
         return any(part.is_definite for _, part in self.parts)
 
+    @property
+    def auxiliary(self) -> tuple[str, ...]:
+        """Names of the unknowns that the parts add."""
+        return tuple(dict.fromkeys(name for _, part in self.parts for name in part.auxiliary))
+
+    def limits(self) -> "tuple[Limit, ...]":
+        """Return the limits of all parts, each once."""
+        return tuple(dict.fromkeys(limit for _, part in self.parts for limit in part.limits()))
+
     def parameters(self, model: Model) -> tuple[float, ...]:
         """Return weights and parameters of all parts."""
         return tuple(x for w, part in self.parts for x in (w, *part.parameters(model)))
@@ -108,6 +243,6 @@ class Sum(Objective):
             weight = given.pop(0)
             count = len(part.parameters(problem.model))
             own, given = given[:count], given[count:]
-            for square in part.squares(problem, own, before):
+            for square in squares_of(part, problem, own, before):
                 found.append(square._replace(weight=weight * square.weight))
         return found

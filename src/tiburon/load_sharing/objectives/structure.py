@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from tiburon.argument_checks import is_numeric, positive
+from tiburon.arguments import public
 from tiburon.contact.rows import ContactRow
 from tiburon.errors import DomainError, ModelError, UnknownNameError, shown
 from tiburon.load_sharing.objectives.objective import Objective, Square
@@ -25,6 +26,7 @@ EIGENVALUE_TOLERANCE = 1e-12
 """Eigenvalue relative to the largest below which a compliance is not positive semidefinite."""
 
 
+@public
 @record
 class JointWrenchNorm(Objective):
     """Least wrenches of joints, and so the least load of bearings and links (6.29)-(6.31).
@@ -69,6 +71,7 @@ class JointWrenchNorm(Objective):
         return found
 
 
+@public
 @record
 class StrainEnergy(Objective):
     """Least energy x^T C x / 2 of contacts and loops that deflect under their forces (6.32) [J].
@@ -167,6 +170,7 @@ class StrainEnergy(Objective):
         return found
 
 
+@public
 @record
 class BendingEnergy(Objective):
     """Least energy of bending of links, the integral of M^2 / (2 E I) over each (6.33) [J].

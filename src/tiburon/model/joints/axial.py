@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from tiburon.arguments import caller_level
+from tiburon.arguments import caller_level, public
 from tiburon.arrays import ArrayLike
 from tiburon.errors import ModelError, ModelWarning
 from tiburon.model.joint_constraints import Advance, Measure, Offset, Tilt, Turn, all_axes
@@ -83,19 +83,34 @@ def coordinate_of(axis: Vec3) -> tuple[int, float] | None:
     return (used[0], axis[used[0]]) if len(used) == 1 else None
 
 
-def cos_sin(angle: Scalar, offset: Scalar = 0.0) -> tuple[Scalar, Scalar]:
-    """Return cosine and sine of angle + offset [rad]; quarter turns of the offset are exact.
+def cos_sin(*angles: Scalar, offset: float | tuple[Scalar, Scalar] = 0.0) -> tuple[Scalar, Scalar]:
+    """Return cosine and sine of a sum of angles [rad]; quarter turns of the offset are exact.
 
-    A traced offset may be any: it is added as it is.
+    The sum is not formed: rounding of a large angle would be an error of its sine, 2e-9 at 1e7 rad.
+
+    Args:
+        angles: The angles [rad].
+        offset: One more angle [rad], or its cosine and sine, which may be traced.
     """
-    if not isinstance(offset, float):
-        return np.cos(angle + offset), np.sin(angle + offset)
+    c, s = np.cos(angles[0]), np.sin(angles[0])
+    for angle in angles[1:]:
+        c, s = turned_further(c, s, np.cos(angle), np.sin(angle))
+    if isinstance(offset, tuple):
+        return turned_further(c, s, *offset)
     quarters = round(offset / _QUARTER)
-    rest = offset - quarters * _QUARTER
-    if abs(rest) > SNAP_TOLERANCE:
-        angle = angle + rest
-    c, s = np.cos(angle), np.sin(angle)
+    if abs(offset - quarters * _QUARTER) > SNAP_TOLERANCE:
+        return turned_further(c, s, math.cos(offset), math.sin(offset))
     return ((c, s), (-s, c), (-c, -s), (s, -c))[quarters % 4]
+
+
+def turned_further(c: Scalar, s: Scalar, C: Scalar, S: Scalar) -> tuple[Scalar, Scalar]:
+    """Return cosine and sine of the sum of two angles from those of both."""
+    return c * C - s * S, s * C + c * S
+
+
+def sum_of_angles(*angles: float) -> float:
+    """Return the sum of angles [rad] less whole turns of each: large ones do not round others."""
+    return sum(x if abs(x) <= math.pi else math.atan2(math.sin(x), math.cos(x)) for x in angles)
 
 
 def turn_about(axis: Vec3, c: Scalar, s: Scalar) -> Factor:
@@ -146,6 +161,7 @@ def across(axis: Vec3) -> Vec3:
     return cross(IDENTITY3[farthest], axis)
 
 
+@public
 @record(slots=False)
 class AxialJoint(Joint):
     """A joint with one degree of freedom and a fixed axis through the joint frame's origin."""
@@ -159,6 +175,9 @@ class AxialJoint(Joint):
     nq: ClassVar[int] = 1
     nv: ClassVar[int] = 1
     reach: ClassVar[float] = math.pi
+
+    _turns: ClassVar[bool] = False
+    """Whether the offset is an angle, which code reads as cosine and sine."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -178,22 +197,40 @@ class AxialJoint(Joint):
         """Return the joint without its offset, and the offset."""
         if not self._has_offset():
             return self, ()
-        return self.with_offset(self.no_offset()), (self.offset,)
+        numbers = cos_sin(0.0, offset=self.offset) if self._turns else (self.offset,)
+        return self.rebased(self.axis, 0.0), tuple(map(float, numbers))
 
     def no_offset(self) -> tuple[float, ...]:
-        """Return (0,)."""
-        return (0.0,)
+        """Return cosine and sine of zero if the joint turns, else (0,)."""
+        return (1.0, 0.0) if self._turns else (0.0,)
 
     def with_offset(self, offset: Scalars) -> Joint:
-        """Return the joint with another offset."""
+        """Return the joint, which has none, with an offset."""
+        value: object = 0.0
+        if offset:
+            value = tuple(offset) if self._turns else offset[0]
+        return self._with_raw_offset(value)
+
+    def offset_and(self, more: float) -> float:
+        """Return the sum of its offset and another [rad or m], angles less whole turns."""
+        return sum_of_angles(self.offset, more) if self._turns else self.offset + more
+
+    def moved_further(self, offset: float) -> Self:
+        """Return the joint with a larger offset [rad or m]."""
+        return self._with_raw_offset(self.offset_and(offset))
+
+    def _with_raw_offset(self, value: object) -> Self:
         joint = copy.copy(self)
-        (value,) = offset or self.no_offset()
+        for x in value if isinstance(value, tuple) else (value,):
+            if isinstance(x, float):
+                # others are traced
+                number(x, f"joint {self.name!r}", "offset", self.name)
         object.__setattr__(joint, "offset", value)
         return joint
 
     def _has_offset(self) -> bool:
         """Return whether an offset is added; a traced one is."""
-        offset: Scalar = self.offset
+        offset: object = self.offset
         return not isinstance(offset, float) or offset != 0.0
 
     def neutral(self) -> tuple[float, ...]:
@@ -212,6 +249,8 @@ class AxialJoint(Joint):
             offset: Position of the new body frame at q = 0 [rad or m].
         """
         joint = copy.copy(self)
+        axis = vec3(axis, f"joint {self.name!r}", "axis", self.name)
+        offset = number(offset, f"joint {self.name!r}", "offset", self.name)
         object.__setattr__(joint, "axis", axis)
         object.__setattr__(joint, "offset", offset)
         return joint
@@ -225,6 +264,7 @@ class AxialJoint(Joint):
         return value
 
 
+@public
 @record(slots=False)
 class Revolute(AxialJoint):
     """A revolute joint: the body rotates right-handed about the axis by q + offset [rad].
@@ -234,6 +274,7 @@ class Revolute(AxialJoint):
     """
 
     kind: ClassVar[str] = "revolute"
+    _turns: ClassVar[bool] = True
 
     def loop_constraints(self) -> tuple[Measure, ...]:
         """Return the constraints of coincident origins and parallel axes."""
@@ -242,8 +283,7 @@ class Revolute(AxialJoint):
 
     def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
-        (angle,) = q
-        return Transform((turn_about(self.axis, *cos_sin(angle, self.offset)),))
+        return Transform((turn_about(self.axis, *cos_sin(*q, offset=self.offset)),))
 
     def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the line vector of the axis (Featherstone 1987, section 2.3.2)."""
@@ -254,6 +294,7 @@ class Revolute(AxialJoint):
         return Motion(self._along(self._first(v)), (0.0, 0.0, 0.0))
 
 
+@public
 @record(slots=False)
 class Prismatic(AxialJoint):
     """A prismatic joint: the body translates along the axis by q + offset [m].
@@ -285,6 +326,7 @@ class Prismatic(AxialJoint):
         return Motion((0.0, 0.0, 0.0), self._along(self._first(v)))
 
 
+@public
 @record(slots=False)
 class Screw(AxialJoint):
     """A screw joint: rotates by q + offset [rad], translates by pitch times that plus `lead` [m].
@@ -302,6 +344,7 @@ class Screw(AxialJoint):
     """Displacement along the axis where q + offset is zero [m]."""
 
     kind: ClassVar[str] = "screw"
+    _turns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -335,9 +378,12 @@ class Screw(AxialJoint):
 
     def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
-        (angle,) = q
-        slide = self.pitch * angle + (self.pitch * self.offset + self.lead)
-        turn = turn_about(self.axis, *cos_sin(angle, self.offset))
+        lead = self.lead
+        if isinstance(self.offset, float):
+            # else the lead has it (`without_offset`)
+            lead = self.pitch * self.offset + lead
+        slide = self.pitch * sum(q[1:], q[0]) + lead
+        turn = turn_about(self.axis, *cos_sin(*q, offset=self.offset))
         return Transform((Translation(self._along(slide)), turn))
 
     def subspace(self, q: Scalars) -> tuple[Motion, ...]:
@@ -351,6 +397,13 @@ class Screw(AxialJoint):
         coordinates.
         """
         return screw_unit_force(self.axis, self.pitch)
+
+    def moved_further(self, offset: float) -> Self:
+        """Return the joint with a larger offset [rad]; the displacement is that of all turns."""
+        joint = super().moved_further(offset)
+        turns = self.offset + offset - joint.offset
+        object.__setattr__(joint, "lead", self.lead + self.pitch * turns)
+        return joint
 
     def rebased(self, axis: Vec3, offset: float) -> Self:
         """Return the same joint in other frames; the displacement is unchanged."""

@@ -7,10 +7,12 @@ matrix and joint forces are reduced by the constant matrix G of the couplings, H
 """
 
 import copy
-from typing import ClassVar, Self
+import math
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError, shown
 from tiburon.model.joints.axial import AxialJoint, Revolute, across, aligned_axes
 from tiburon.model.joints.joint import Joint, refuse_own_data
@@ -19,8 +21,25 @@ from tiburon.model.value_checks import Matrix3, check_name, finite_array
 from tiburon.record import field, record
 from tiburon.spatial import Motion, Scalar, Scalars, Transform
 from tiburon.spatial.vec3 import IDENTITY3
+from tiburon.trace.declared import is_declared
+
+COARSE_BITS = 26
+"""Bits of the first part of a ratio: its product with a position in whole units is exact."""
 
 
+def ratio_parts(ratio: float) -> tuple[float, float] | None:
+    """Return a ratio as a sum of a coarse and a fine number; None if all its products are exact.
+
+    Rounding of a large angle would be an error of its sine, 2e-9 at 1e7 rad.
+    """
+    mantissa, exponent = math.frexp(ratio)
+    if abs(mantissa) in (0.0, 0.5):
+        return None
+    coarse = math.ldexp(round(math.ldexp(mantissa, COARSE_BITS)), exponent - COARSE_BITS)
+    return coarse, ratio - coarse
+
+
+@public
 @record(slots=False)
 class Coupled(Joint):
     """A single-axis joint at ratio times the position of its leader, plus an offset.
@@ -49,6 +68,7 @@ class Coupled(Joint):
     kind: ClassVar[str] = "coupled"
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
+    _ratio_parts: ClassVar[Any] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,6 +85,8 @@ class Coupled(Joint):
         for number in ("ratio", "offset"):
             value = finite_array(getattr(self, number), (), element, number, self.name)
             object.__setattr__(self, number, float(value))
+        if self.moves._turns:
+            object.__setattr__(self, "_ratio_parts", ratio_parts(self.ratio))
 
     @property
     def follows(self) -> str | None:
@@ -82,21 +104,25 @@ class Coupled(Joint):
 
     def parameters(self) -> tuple[float, ...]:
         """Return ratio and offset, and those of the motion."""
-        moves, own = self.moves.without_offset()
-        return (self.ratio, self.offset + sum(own), *moves.parameters())
+        moves, own = self._whole.without_offset()
+        numbers = (*(own or moves.no_offset()), *moves.parameters())
+        return (self.ratio, *(self._ratio_parts or ()), *numbers)
 
     def with_parameters(self, numbers: Scalars) -> Self:
         """Return a follower with other parameters, without a particular leader.
 
         The caller passes the variables of its leader.
         """
-        ratio, offset, *others = numbers
-        moves, _ = self.moves.without_offset()
+        moves, _ = self._whole.without_offset()
+        parts, count = len(self._ratio_parts or ()), len(moves.no_offset())
+        first, last = 1 + parts, 1 + parts + count
+        own, others = numbers[first:last], numbers[last:]
         joint = copy.copy(self)
-        object.__setattr__(joint, "ratio", ratio)
-        object.__setattr__(joint, "offset", offset)
+        object.__setattr__(joint, "ratio", numbers[0])
+        object.__setattr__(joint, "_ratio_parts", tuple(numbers[1:first]) or None)
+        object.__setattr__(joint, "offset", 0.0)
         object.__setattr__(joint, "leader", "")
-        object.__setattr__(joint, "moves", moves.with_parameters(others))
+        object.__setattr__(joint, "moves", moves.with_parameters(others).with_offset(own))
         return joint
 
     def canonical(self) -> tuple[Matrix3, Joint]:
@@ -118,15 +144,36 @@ class Coupled(Joint):
 
     def transform(self, q: Scalars) -> Transform:
         """Return the map of motion from the joint frame to the body frame, at the leader's q."""
-        return self.moves.transform(self._own(q))
+        if not is_declared(type(self.moves)):
+            # a motion of the user's own may not read its offset
+            return self.moves.transform(self._own(q))
+        return self._whole.transform(self._turned(q))
 
     def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the motion per unit velocity of the leader."""
         return tuple(S * self.ratio for S in self.moves.subspace(self._own(q)))
 
+    def own_subspace(self, q: Scalars) -> tuple[Motion, ...]:
+        """Return the motion per unit velocity of the follower itself, whatever the ratio."""
+        return self.moves.subspace(self._own(q))
+
     def subspace_rate(self, q: Scalars, v: Scalars) -> tuple[Motion, ...]:
         """Return the columns of Sdot: zero."""
         return (Motion.zero(),)
+
+    @property
+    def _whole(self) -> AxialJoint:
+        """The motion with both offsets; a large position does not round a small offset."""
+        return self.moves.moved_further(self.offset) if self.offset else self.moves
+
+    def _turned(self, q: Scalars) -> tuple[Scalar, ...]:
+        """Return summands of ratio times the leader's position, the first one exact."""
+        (leading,) = q
+        if self._ratio_parts is None:
+            return (self.ratio * leading,)
+        coarse, fine = self._ratio_parts
+        whole = np.floor(leading)
+        return (coarse * whole, fine * whole + self.ratio * (leading - whole))
 
     def _own(self, q: Scalars) -> tuple[Scalar, ...]:
         """Return the follower's position for the leader's."""

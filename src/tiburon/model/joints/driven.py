@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tiburon.argument_checks import refuse_unusable
+from tiburon.arguments import public
 from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, shown
 from tiburon.model.joints.joint import Fixed, Joint, refuse_own_data
@@ -30,6 +31,7 @@ from tiburon.spatial import Motion, Scalar, Scalars, Transform
 from tiburon.trace.derivative import evaluate_nodes, rate_program
 
 
+@public
 class Path(ABC):
     """A position as a function of time, with its rates; immutable, compares by value.
 
@@ -43,6 +45,7 @@ class Path(ABC):
         """Return position, velocity and acceleration at a time [s]."""
 
 
+@public
 @record(slots=False)
 class Harmonic(Path):
     """Harmonic motion: mean + amplitude sin(2 pi frequency t + phase).
@@ -75,6 +78,7 @@ class Harmonic(Path):
         return self.mean + swing, self.amplitude * rate * np.cos(angle), -rate * rate * swing
 
 
+@public
 @record(slots=False)
 class Polynomial(Path):
     """A polynomial in time: c[0] + c[1] t + c[2] t^2 + ...
@@ -208,6 +212,7 @@ def _step(
     return None
 
 
+@public
 @record(slots=False)
 class Driven(Joint):
     """A joint frame with prescribed motion.

@@ -13,6 +13,7 @@ from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError, shown
 from tiburon.model.joint_constraints import Measure, Offset, Turn, all_axes
 from tiburon.model.pose import Pose
@@ -109,6 +110,7 @@ class JointPassive:
         convert(self, per_dof, "joint passive", "rest")
 
 
+@public
 @record(slots=False)
 class Joint(ABC):
     """Motion of a body relative to its parent; immutable, compares by value.
@@ -232,18 +234,18 @@ class Joint(ABC):
         return (self.kind,)
 
     def without_offset(self) -> tuple["Joint", tuple[float, ...]]:
-        """Return the joint without its offset, and the offset to add to its positions.
+        """Return the joint without its offset, and the numbers of the offset for `with_offset`.
 
         Joints that differ in their offset alone then share code.
         """
         return self, ()
 
     def no_offset(self) -> tuple[float, ...]:
-        """Return a zero offset, if the joint type has offsets."""
+        """Return the numbers of a zero offset, if the joint type has offsets."""
         return ()
 
     def with_offset(self, offset: Scalars) -> "Joint":
-        """Return the joint with another offset.
+        """Return the joint, which has no offset, with one.
 
         Args:
             offset: As `without_offset` returns it, or traced; empty for none.
@@ -323,6 +325,13 @@ class Joint(ABC):
     @abstractmethod
     def subspace(self, q: Scalars) -> tuple[Motion, ...]:
         """Return the columns of S in body coordinates; constant entries are floats."""
+
+    def own_subspace(self, q: Scalars) -> tuple[Motion, ...]:
+        """Return the columns of S per unit of the joint's own velocity.
+
+        They are those of S, except of a coupled joint, whose S is per velocity of its leader.
+        """
+        return self.subspace(q)
 
     def motion(self, q: Scalars, v: Scalars) -> Motion:
         """Return S v, linear in v: use it for accelerations and unit motions (eq. 7.10)."""
@@ -424,6 +433,7 @@ def refuse_own_data(joint: Joint, *inner: Joint) -> None:
             )
 
 
+@public
 @record(slots=False)
 class Fixed(Joint):
     """A rigid connection: the body stays in the joint frame.

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model.joint_constraints import Measure, Offset, Tilt, all_axes
 from tiburon.model.joints.axial import (
@@ -38,6 +39,7 @@ from tiburon.spatial.vec3 import (
 )
 
 
+@public
 @record(slots=False)
 class Cylindrical(Joint):
     """A cylindrical joint: rotates by q[0] [rad] and translates by q[1] [m] on one axis.
@@ -100,6 +102,7 @@ PARALLEL_SINE = 1e-6
 """Sine of the angle between the axes below which they are parallel."""
 
 
+@public
 @record(slots=False)
 class Universal(Joint):
     """A universal joint: rotates by q[0] about `axis`, then by q[1] about `second_axis`.
@@ -194,6 +197,7 @@ class Universal(Joint):
         return turn_about(self.second_axis, *cos_sin(q[1]))
 
 
+@public
 @record(slots=False)
 class Planar(Joint):
     """A planar joint: translates by q[0], q[1] [m] in the plane and rotates by q[2] [rad].

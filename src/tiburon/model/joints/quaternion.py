@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model.joint_constraints import Measure, Offset, Slip, all_axes
 from tiburon.model.joints.joint import Joint
@@ -87,6 +88,7 @@ def angular_velocity_of_rate(quaternion: Quaternion, rate: Quaternion) -> Vec3:
 _ROTATIONS = tuple(Motion(axis, ZERO3) for axis in IDENTITY3)
 
 
+@public
 @record(slots=False)
 class Spherical(Joint):
     """A spherical joint (ball and socket).
@@ -165,6 +167,7 @@ class Spherical(Joint):
 _SUBSPACE = _ROTATIONS + tuple(Motion(ZERO3, axis) for axis in IDENTITY3)
 
 
+@public
 @record(slots=False)
 class Free(Joint):
     """A body that floats freely in its parent.
@@ -266,6 +269,7 @@ def _split(q: Scalars) -> tuple[Quaternion, Vec3]:
     return (w, x, y, z), (px, py, pz)
 
 
+@public
 @record(slots=False)
 class RollingSphere(Joint):
     """A sphere that rolls without slip on the xy plane of the joint frame.

@@ -62,6 +62,10 @@ class UserJoint:
         """Return no offset."""
         return ()
 
+    def with_offset(self, offset: Scalars) -> "UserJoint":
+        """Return the joint, which keeps its own offset."""
+        return self
+
     def parameters(self) -> tuple[float, ...]:
         """Return an empty tuple: its parameters are not known."""
         return ()
@@ -141,6 +145,7 @@ _CALLS: dict[str, Callable[[Joint, _Given], Any]] = {
     "neutral": lambda j, x: j.neutral(),
     "transform": lambda j, x: j.transform(x.q),
     "subspace": lambda j, x: j.subspace(x.q),
+    "own_subspace": lambda j, x: j.own_subspace(x.q),
     "subspace_rate": lambda j, x: j.subspace_rate(x.q, x.v),
     "motion": lambda j, x: j.motion(x.q, x.v),
     "velocity": lambda j, x: j.velocity(x.q, x.v),

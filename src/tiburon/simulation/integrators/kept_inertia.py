@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from tiburon.actuation.element import summed_wrenches
 from tiburon.algorithms.bias import bias
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
@@ -27,7 +28,7 @@ from tiburon.functions.library import refuse_loops
 from tiburon.model import Plan
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.method import Method
-from tiburon.simulation.system import System, summed_wrenches
+from tiburon.simulation.system import System
 from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.regions import function, while_loop

@@ -21,8 +21,11 @@ projections, at constant rank, are (Golub and Pereyra 1973)
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from tiburon.errors import ShapeError
 from tiburon.trace.graph import Graph, Nodes
@@ -67,9 +70,9 @@ class FactorOrthogonal(Factorization):
         rest, squares = m.memory(rows * columns), m.memory(columns)
         column, upper = m.memory(rows), m.memory(small * columns)
         chosen = m.memory(columns)
-        _fill(m, found, self.result_count)
-        _fill(m, upper, small * columns)
-        _fill(m, squares, columns)
+        fill(m, found, self.result_count)
+        fill(m, upper, small * columns)
+        fill(m, squares, columns)
         for i in m.loop(0, rows):
             for j in m.loop(0, columns):
                 value = m.load(given, i * columns + j)
@@ -81,15 +84,15 @@ class FactorOrthogonal(Factorization):
             m.store(counter, 0, zero)
 
         for k in m.loop(0, small):
-            _mark_largest(m, squares, chosen, columns)
-            _fill(m, column, rows)
+            mark_largest(m, squares, chosen, columns)
+            fill(m, column, rows)
             for i in m.loop(0, rows):
                 for j in m.loop(0, columns):
                     value = m.load(rest, i * columns + j)
                     old = m.load(column, i)
                     m.store(column, i, m.add_product(m.load(chosen, j), value, old))
             self._orthogonalize_again(m, found, column, upper, chosen, k)
-            length = m.sqrt(_square(m, column, rows))
+            length = m.sqrt(squared_length(m, column, rows))
             first = m.choose(m.less(m.load(largest, 0), length), length, m.load(largest, 0))
             m.store(largest, 0, first)
             # this form of the comparison propagates NaN to the result
@@ -153,7 +156,7 @@ class FactorOrthogonal(Factorization):
         for j in m.loop(0, columns):
             mark = m.load(chosen, j)
             m.store(chosen, j, m.sub_product(mark, mark, m.constant(1.0)))
-        _fill(m, squares, columns)
+        fill(m, squares, columns)
         for i in m.loop(0, rows):
             direction = m.load(q, i * small + k)
             for j in m.loop(0, columns):
@@ -187,7 +190,7 @@ class FactorOrthogonal(Factorization):
                         m.store(row, c, m.sub_product(part, entry, m.load(row, c)))
                     place = k * small + j + triangle
                     m.store(found, place, m.add(m.load(found, place), part))
-            length = m.sqrt(_square(m, row, columns))
+            length = m.sqrt(squared_length(m, row, columns))
             empty = m.less_equal(length, zero)
             inverse = m.div(m.choose(empty, zero, one), m.choose(empty, one, length))
             m.store(found, k * small + k + triangle, inverse)
@@ -239,12 +242,13 @@ def factor_size(rows: int, columns: int) -> int:
     return rows * small + small * small + small * columns
 
 
-def _fill(m: Machine, memory: Memory, size: int) -> None:
+def fill(m: Machine, memory: Memory, size: int) -> None:
+    """Set the first elements to zero."""
     for place in m.loop(0, size):
         m.store(memory, place, m.constant(0.0))
 
 
-def _mark_largest(m: Machine, values: Memory, marks: Memory, size: int) -> None:
+def mark_largest(m: Machine, values: Memory, marks: Memory, size: int) -> None:
     """Set the mark of the largest value (the first of equal ones) to 1 and all others to 0."""
     zero, one, half = m.constant(0.0), m.constant(1.0), m.constant(0.5)
     best, best_number, number = m.memory(1), m.memory(1), m.memory(1)
@@ -267,7 +271,8 @@ def _mark_largest(m: Machine, values: Memory, marks: Memory, size: int) -> None:
         m.store(marks, j, m.choose(below, m.choose(above, one, zero), zero))
 
 
-def _square(m: Machine, vector: Memory, size: int) -> Number:
+def squared_length(m: Machine, vector: Memory, size: int) -> Number:
+    """Return the sum of the squares of the first elements."""
     total = m.memory(1)
     m.store(total, 0, m.constant(0.0))
     for i in m.loop(0, size):
@@ -435,6 +440,9 @@ def _split(values: Sequence[Any], length: int) -> list[list[Any]]:
     return [list(values[start : start + length]) for start in range(0, len(values), length)]
 
 
+SMALLEST_SQUARE = 1e-300
+"""Square of a length that is zero: elements have magnitudes above 1e-150."""
+
 RANK_CUT = 1e-10
 """Columns whose independent part is shorter than this times the longest column are dependent."""
 
@@ -509,7 +517,7 @@ class LeastSquares(NamedTuple):
     """Estimate of the smallest kept over the largest singular value."""
 
 
-def factor_orthogonal(matrix: Any, *, cut: Any = RANK_CUT) -> OrthogonalFactor:
+def factor_orthogonal(matrix: Any, *, cut: Any = RANK_CUT, floor: Any = 0.0) -> OrthogonalFactor:
     """Factor a matrix of any shape and rank.
 
     Works on lengths, not on their squares, so the rank decision uses the full precision of the
@@ -518,6 +526,8 @@ def factor_orthogonal(matrix: Any, *, cut: Any = RANK_CUT) -> OrthogonalFactor:
     Args:
         matrix: A, shape (rows, columns).
         cut: Columns whose independent part is at most this times the longest count as dependent.
+        floor: Length at which they count as zero, whatever the longest is: the error of the
+            elements, if they are differences (projections) that may all vanish.
 
     Returns:
         The factor, which solves and projects.
@@ -529,8 +539,12 @@ def factor_orthogonal(matrix: Any, *, cut: Any = RANK_CUT) -> OrthogonalFactor:
     if len(shape) != 2 or 0 in shape:
         raise ShapeError("matrix", "(rows, columns), both at least 1", shape)
     rows, columns = shape
-    numbers = FactorOrthogonal(rows, columns).apply([*numbers_of(matrix), cut])
-    return OrthogonalFactor((rows, columns), numbers)
+    numbers = numbers_of(matrix)
+    if not (isinstance(floor, float) and floor == 0.0):
+        squares = [sum(x * x for x in numbers[j::columns]) for j in range(columns)]
+        longest = functools.reduce(np.maximum, squares)
+        cut = np.maximum(cut, floor / np.sqrt(np.maximum(longest, SMALLEST_SQUARE)))
+    return OrthogonalFactor((rows, columns), FactorOrthogonal(rows, columns).apply([*numbers, cut]))
 
 
 def solve_least_squares(matrix: Any, b: Any, *, cut: Any = RANK_CUT) -> LeastSquares:

@@ -1686,7 +1686,8 @@ class _Work:
     def _contradicts(self) -> Truth:
         """Return whether active constraints contradict the entering one: b > r . b.
 
-        Right-hand sides tell where x has none but rounding: all of those that vanish agree.
+        Right-hand sides tell where x has none but rounding: all of those that vanish agree, and so
+        do those that only rounding of r, relative to its largest entry, combines.
         """
         m, of = self.m, self.of
         top = self.top()
@@ -1694,6 +1695,8 @@ class _Work:
         self._multiplier_direction(self.zero, 0, top)
         self.put(AT.best, b)
         self.put(AT.size, m.mul(b, b))
+        self.put(AT.noise, self.one)
+        self.put(AT.violation, m.mul(b, b))
         end = m.constant(float(of.equations))
         for k in m.loop(0, top):
             who = m.load(self.who, k)
@@ -1707,12 +1710,19 @@ class _Work:
                 mine = m.both(m.less_equal(end, who), m.less(who, last))
                 number = m.choose(mine, m.sub_product(self.one, end, who), self.zero)
                 own = m.choose(mine, m.load(self.given, m.index(number) + of._b2), own)
-            term = m.mul(m.load(self.r, k), own)
+            r = m.load(self.r, k)
+            term = m.mul(r, own)
             self.put(AT.best, m.sub_product(self.one, term, self.get(AT.best)))
             self.put(AT.size, m.add_product(term, term, self.get(AT.size)))
+            self.put(AT.violation, m.add_product(own, own, self.get(AT.violation)))
+            square = m.mul(r, r)
+            self.put_where(m.less(self.get(AT.noise), square), AT.noise, square)
         gain = self.get(AT.best)
-        bound = m.mul(
-            m.constant(CONTRADICTION_TOLERANCE * CONTRADICTION_TOLERANCE), self.get(AT.size)
+        noise = m.mul(m.constant(MIN_DIRECTION * MIN_DIRECTION), self.get(AT.noise))
+        bound = m.add_product(
+            m.constant(CONTRADICTION_TOLERANCE * CONTRADICTION_TOLERANCE),
+            self.get(AT.size),
+            m.mul(noise, self.get(AT.violation)),
         )
         found = m.both(m.less(self.zero, gain), m.less(bound, m.mul(gain, gain)))
         # other cases go on with their own direction
@@ -1837,11 +1847,14 @@ class _Work:
         self._multiplier_direction(self.zero, 0, top)
         for k in m.loop(n - 1, n + of.constraints, independent=True):
             put(k, self.zero)
-        sign = self._negative(self.get(AT.multiplier))
+        sign, equations = self._negative(self.get(AT.multiplier)), m.constant(float(of.equations))
         for k in m.loop(0, top):
-            r = m.load(self.r, k)
-            y = m.choose(solved, r, m.mul(sign, r))
-            self._add_multiplier(m.load(self.who, k), m.choose(asked, y, self.zero))
+            r, who = m.load(self.r, k), m.load(self.who, k)
+            factor = m.mul(sign, r)
+            # rounding of a Farkas vector
+            negative = m.both(m.less_equal(equations, who), m.less(factor, self.zero))
+            y = m.choose(solved, r, m.choose(negative, self.zero, factor))
+            self._add_multiplier(who, m.choose(asked, y, self.zero))
         entering = m.both(asked, m.less(self.zero, status))
         for _ in self.when(entering):
             which = m.choose(entering, self.get(AT.which), m.constant(-1.0))
@@ -1966,9 +1979,12 @@ class _Work:
         self.put_where(pulls, AT.status, m.constant(OPTIMAL))
 
     def judge(self) -> None:
-        """Give up rounds whose planes lost their cones: the solution before was better."""
+        """Give up rounds without solution, or whose planes lost their cones: keep that before."""
         m, of = self.m, self.of
         held = m.less(self.zero, self.get(AT.held))
+        status = self.get(AT.status)
+        none = m.either(m.less(status, self.zero), m.less(self.zero, status))
+        self.put_where(m.both(held, none), AT.bending, self.zero)
         columns = m.table([column for cone in of.cones for column in cone])
         for k in m.loop(0, len(of.cones)):
             x, y, normal = (m.load(self.x, m.lookup(columns, k * 3 + i)) for i in range(3))
