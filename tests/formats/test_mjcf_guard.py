@@ -43,7 +43,7 @@ REFUSED = {
     "xml": ("<worldbody>", "not well-formed XML"),
     "include outside": (
         '<include file="../part.xml"/>',
-        "is elsewhere; load the model with pack",
+        r"is elsewhere; load the model with root='[^']*', or with package_paths=\[",
     ),
     "include missing": ('<include file="part.xml"/>', "there is no file 'part.xml' beside"),
     "mesh outside": ('<asset><mesh file="../m.obj"/></asset>', "is elsewhere"),

@@ -186,8 +186,6 @@ BAD = [
         links("a").replace('mass value="1"', 'mass value="-1"'),
         "mass must be positive, got -1 kg",
     ),
-    ('<link name="a"><inertial><mass value="1"/></inertial></link>', "expected a <inertia>"),
-    ('<link name="a"><inertial><inertia ixx="1" iyy="1" izz="1"/></inertial></link>', "a <mass>"),
     (
         '<xacro:property name="x" value="1"/>' + links("a"),
         "contains unexpanded xacro .*name the file .xacro",
@@ -269,6 +267,38 @@ def test_a_robot_with_impossible_inertia_still_obeys_newton(tmp_path):
     q, v, tau = [0.3], [0.7], [2.0]
     vd = tb.forward_dynamics(model, q, v, tau)
     assert_close(tb.inverse_dynamics(model, q, v, vd), tau, ALGEBRA)
+
+
+INCOMPLETE = {
+    "no mass": ('<inertia ixx="1" iyy="2" izz="2"/>', "mass", 0.0, (1.0, 0, 0, 2.0, 0, 2.0)),
+    "no tensor": ('<mass value="3"/>', "inertia", 3.0, (0.0,) * 6),
+    "neither": ('<origin xyz="1 0 0"/>', "mass", 0.0, (0.0,) * 6),
+}
+
+
+@pytest.mark.parametrize(("inside", "tag", "mass", "tensor"), INCOMPLETE.values(), ids=INCOMPLETE)
+def test_incomplete_inertials_count_as_zero(tmp_path, inside, tag, mass, tensor):
+    """A link without mass or tensor keeps what it has, with a warning that names it."""
+    text = f'<link name="b"><inertial>{inside}</inertial></link>'
+    with pytest.warns(tb.ModelWarning, match=f"line 3: link 'b': <inertial> without <{tag}>"):
+        model = read(tmp_path, links("a"), text, links("c"), joint("j", "a", "b"), TO_C)
+    assert model.body("b").inertia.mass == mass
+    assert model.body("b").inertia.tensor == tensor
+    assert model.body("b").inertia.com == (0.0, 0.0, 0.0)
+
+
+TO_C = joint("k", "b", "c")
+
+
+def test_a_mesh_scale_of_four_numbers_is_its_first_three(tmp_path):
+    """As other readers take it, with a warning."""
+    text = (
+        '<link name="a"><visual><geometry><mesh filename="a.stl" scale="1 2 3 1"/></geometry>'
+        "</visual></link>"
+    )
+    with pytest.warns(tb.ModelWarning, match=r"line 2: mesh 'a.stl': scale .* three .* got 4"):
+        model = read(tmp_path, text)
+    assert model.body("a").shapes[0].geometry.scale == (1.0, 2.0, 3.0)
 
 
 def chain(count):

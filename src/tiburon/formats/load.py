@@ -25,6 +25,9 @@ READERS = {
 }
 """Module and function that read each format; loaded when first needed."""
 
+ROOTED_FORMATS = ("urdf", "mjcf", "sdf")
+"""Formats whose files may name others up to the folder of their package."""
+
 ROOTLESS_FORMATS = ("urdf", "sdf")
 """Formats that do not specify the joint between world and root link."""
 
@@ -52,6 +55,7 @@ def load(
     source: str | os.PathLike[str],
     *,
     package_paths: Iterable[str | os.PathLike[str]] = (),
+    root: str | os.PathLike[str] | None = None,
     root_joint: Joint | None = None,
     xacro_arguments: Mapping[str, object] | None = None,
 ) -> Model:
@@ -64,6 +68,10 @@ def load(
             those you trust.
         package_paths: Folders that hold packages, or are packages, for meshes named
             ``package://name/...``; in addition to the folder of the file.
+        root: Folder above the file: other files that it names, as ``../meshes/arm.stl``, must be
+            inside of it. By default, for URDF, MJCF and SDF, the nearest folder up to five levels
+            above the file that holds ``package.xml`` or ``__init__.py``, or has a ``*.dist-info``
+            beside it; else the folder of the file.
         root_joint: Joint between world and root link, for URDF and SDF, which do not specify it; by
             default the convention of the format. ``Free("base")`` makes a floating robot.
         xacro_arguments: Values of ``$(arg name)`` in a xacro file, by name.
@@ -99,6 +107,7 @@ def load(
         options["xacro_arguments"] = xacro_arguments
     if path is None:
         return zoo.generate(str(source))
+    folders = _with_root(path, folders, root, file_format, options)
     module, function = READERS[file_format]
     model: Model = getattr(importlib.import_module(module), function)(
         path, package_paths=folders, **options
@@ -166,6 +175,25 @@ def _find(source: str | os.PathLike[str]) -> Path | None:
     raise ModelFileError(name, f"there is neither a zoo robot nor a file of this name; {hint}")
 
 
+def _with_root(
+    path: Path,
+    folders: tuple[str, ...],
+    root: str | os.PathLike[str] | None,
+    file_format: str,
+    options: dict[str, Any],
+) -> tuple[str, ...]:
+    """Hand a given root to a reader: as an option, or as one more permitted folder."""
+    if root is None:
+        return folders
+    from tiburon.formats.permitted_folders import checked_root
+
+    real = checked_root(path, os.fspath(root))
+    if file_format in ROOTED_FORMATS:
+        options["root"] = real
+        return folders
+    return (*folders, real)
+
+
 def _folders(package_paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
     """Return folders as strings; accepts a single one without a list."""
     if isinstance(package_paths, (str, os.PathLike)):
@@ -183,7 +211,10 @@ WORLD_READERS = {
 
 @public
 def load_world(
-    source: str | os.PathLike[str], *, package_paths: Iterable[str | os.PathLike[str]] = ()
+    source: str | os.PathLike[str],
+    *,
+    package_paths: Iterable[str | os.PathLike[str]] = (),
+    root: str | os.PathLike[str] | None = None,
 ) -> World:
     """Load a world from a file: gravity, ground and fluid.
 
@@ -192,6 +223,7 @@ def load_world(
             a table [world], of a DynaMechs environment file (.env), or of an MJCF file (.xml; needs
             the extra "mjcf"), which has gravity, fluid, and a plane or height field as ground.
         package_paths: Permitted folders in addition to that of the file.
+        root: Folder above the file up to which it may name files, as in `load`.
 
     Raises:
         ModelFileError: If the file is invalid; the message names file, line if known,
@@ -219,8 +251,10 @@ def load_world(
             f"MJCF file (.xml), got {path.suffix!r}; write World(gravity=..., ground=..., "
             "fluid=...) instead",
         )
+    options: dict[str, Any] = {}
+    folders = _with_root(path, _folders(package_paths), root, word, options)
     module, function = WORLD_READERS[word]
     world: World = getattr(importlib.import_module(module), function)(
-        path, package_paths=_folders(package_paths)
+        path, package_paths=folders, **options
     )
     return world

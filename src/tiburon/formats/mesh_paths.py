@@ -1,15 +1,15 @@
 """Mesh paths of robot files, restricted to permitted folders.
 
-Paths outside the folder of the file and the caller's package folders are rejected, also through
-symbolic links. Meshes are not opened here.
+Paths outside the folders of `permitted_folders` are rejected, also through symbolic links. Meshes
+are not opened here.
 """
 
 import os
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from tiburon.formats.permitted_folders import PermittedFolders, is_inside
 from tiburon.formats.xml_tree import XmlElement
 
 PACKAGE_SCHEMES = ("package", "model")
@@ -19,25 +19,25 @@ PACKAGE_SCHEMES = ("package", "model")
 class MeshPaths:
     """Resolves the mesh names of one robot file."""
 
-    def __init__(self, folder: str | Path, package_paths: Iterable[str | Path] = ()) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        package_paths: Iterable[str | Path] = (),
+        root: str | Path | None = None,
+    ) -> None:
         """Set the permitted folders.
 
         Args:
             folder: Folder of the robot file.
             package_paths: Folders that hold packages, or are packages.
+            root: Folder above the file up to which names may lead; found by default.
         """
-        self._given = folder
-        self._package_paths = tuple(package_paths)
+        self._places = PermittedFolders(folder, package_paths, root)
 
-    @cached_property
-    def folder(self) -> str:
-        """Folder of the robot file, resolved on first use."""
-        return os.path.realpath(self._given)
-
-    @cached_property
-    def packages(self) -> list[str]:
-        """Folders that hold packages, or are packages."""
-        return [os.path.realpath(path) for path in self._package_paths]
+    def of_included(self, folder: str) -> "MeshPaths":
+        """Return the paths of an included file: the same folders, and its own."""
+        own = self._places
+        return MeshPaths(folder, [own.folder, *own.packages], own.root)
 
     def find(self, uri: str, element: XmlElement) -> str:
         """Return the path of a mesh, or the name as written if there is no such file.
@@ -49,16 +49,16 @@ class MeshPaths:
         """
         if "\0" in uri:
             element.fail("the name of a mesh must be a path, got one with a null byte; correct it")
-        for path in self._candidates(uri):
+        for path, package in self._candidates(uri):
             exists = os.path.isfile(path)
-            if not self._allowed(os.path.realpath(path) if exists else path):
+            if not self._allowed(os.path.realpath(path) if exists else path, package):
                 # absolute paths of the author's machine are ignored if they do not exist
                 if os.path.isabs(uri.removeprefix("file://")) and not exists:
                     continue
                 element.fail(
-                    "meshes must be in the folder of the robot file or in package_paths, got "
-                    f"{uri[:80]!r}, which is elsewhere; load it with package_paths=[...] naming "
-                    "a folder that holds it"
+                    "meshes must be in the folder of the robot file, in that of its package, or in "
+                    f"package_paths, got {uri[:80]!r}, which is elsewhere; "
+                    f"{self._places.advice(path, 'it')}"
                 )
             if exists:
                 return path
@@ -68,36 +68,34 @@ class MeshPaths:
         """Return the file of an included model: the one named, or "model.sdf" in that folder."""
         for name in (uri, uri.rstrip("/") + "/model.sdf"):
             path = self.find(name, element)
-            if os.path.isabs(path) and os.path.isfile(path) and self._allowed(path):
+            if os.path.isabs(path) and os.path.isfile(path):
                 return path
         element.fail(
             f"the model {uri[:80]!r} was not found in the folder of the file or in package_paths; "
             "load it with package_paths=[...] naming the folder that holds it"
         )
 
-    def _candidates(self, uri: str) -> list[str]:
-        """Return candidate absolute paths of a name, best first, without links resolved."""
+    def _candidates(self, uri: str) -> Iterator[tuple[str, str | None]]:
+        """Iterate over candidate absolute paths of a name, best first, without links resolved.
+
+        The second value is the package above the file that the name refers to, if any.
+        """
         scheme, separator, rest = uri.partition("://")
-        roots = (*self.packages, self.folder)
+        folder = self._places.folder
         if not separator:
-            paths = [os.path.join(self.folder, uri)]
+            yield os.path.normpath(os.path.join(folder, uri)), None
         elif scheme in PACKAGE_SCHEMES:
             package, _, inside = unquote(rest).partition("/")
-            named = [root for root in roots if os.path.basename(root) == package]
-            holding = [os.path.join(root, package) for root in roots]
-            paths = [os.path.join(root, inside) for root in (*named, *holding)]
+            for root, is_above in self._places.packages_named(package):
+                yield os.path.normpath(os.path.join(root, inside)), root if is_above else None
         elif scheme == "file":
-            paths = [os.path.join(self.folder, unquote(_local_path(uri)))]
-        else:
-            # other schemes, such as https, are not local files
-            paths = []
-        return [os.path.normpath(path) for path in paths]
+            yield os.path.normpath(os.path.join(folder, unquote(_local_path(uri)))), None
+        # other schemes, such as https, are not local files
 
-    def _allowed(self, path: str) -> bool:
-        return any(
-            path == root or path.startswith(root.rstrip(os.sep) + os.sep)
-            for root in (self.folder, *self.packages)
-        )
+    def _allowed(self, path: str, package: str | None) -> bool:
+        """Return whether a path may be opened: it is permitted, or in a package above the file."""
+        inside = package is not None and is_inside(path, package)
+        return inside or self._places.allows(path)
 
 
 def _local_path(uri: str) -> str:

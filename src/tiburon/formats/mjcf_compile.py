@@ -166,13 +166,19 @@ _LINE = re.compile(r"\bline(?: number)?\s*=?\s*(\d+)", re.IGNORECASE)
 _NAME = re.compile(r"Element (?:name )?'([^']*)'")
 
 
-def read_compiled(path: Path, package_paths: Iterable[str | Path], budget: Budget) -> CompiledModel:
+def read_compiled(
+    path: Path,
+    package_paths: Iterable[str | Path],
+    budget: Budget,
+    root: str | Path | None = None,
+) -> CompiledModel:
     """Check an MJCF file and return what MuJoCo compiles it to.
 
     Args:
         path: The file.
         package_paths: As in `read_mjcf`.
         budget: Time and size limits.
+        root: As in `read_mjcf`.
 
     Raises:
         ModelFileError: If it exceeds the limits, or MuJoCo cannot read it.
@@ -182,7 +188,7 @@ def read_compiled(path: Path, package_paths: Iterable[str | Path], budget: Budge
             budget.file,
             "MJCF is read by MuJoCo, which is not installed; run `pip install 'tiburon[mjcf]'`",
         )
-    is_small = check_files(path, package_paths, budget)
+    is_small = check_files(path, package_paths, budget, root)
     if is_small or not sys.executable or getattr(sys, "frozen", False):
         return CompiledModel.of(*compile_mjcf(path, budget))
     return _compile_apart(path, budget)

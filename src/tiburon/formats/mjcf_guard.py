@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from tiburon.errors import ModelFileError
 from tiburon.formats.limits import FILE_BYTES, MAX_DEPTH, MAX_LINKS, Budget, read_bytes
+from tiburon.formats.permitted_folders import PermittedFolders
 from tiburon.formats.xml_tree import XmlElement, parse_xml
 from tiburon.regular_file import open_regular_file
 
@@ -241,22 +242,33 @@ _REMOVED = ("texture", "skin")
 """Elements that are removed before MuJoCo compiles, so that they open no file."""
 
 
-def check_files(path: Path, package_paths: Iterable[str | Path], budget: Budget) -> bool:
+def check_files(
+    path: Path,
+    package_paths: Iterable[str | Path],
+    budget: Budget,
+    root: str | Path | None = None,
+) -> bool:
     """Raise `ModelFileError` if a file or one of its includes exceeds the limits.
+
+    Args:
+        path: The file.
+        package_paths: Folders for included files and meshes, in addition to those found.
+        budget: Time and size limits.
+        root: Folder above the file, as in `PermittedFolders`.
 
     Returns:
         Whether the model is small: MuJoCo compiles it within a few seconds.
     """
-    return _Guard(path, package_paths, budget).check()
+    return _Guard(path, PermittedFolders(path.parent, package_paths, root), budget).check()
 
 
 class _Guard:
     """Checks a file and all its includes."""
 
-    def __init__(self, path: Path, package_paths: Iterable[str | Path], budget: Budget) -> None:
+    def __init__(self, path: Path, places: PermittedFolders, budget: Budget) -> None:
         self.budget = budget
         self.main = path
-        self.allowed = [path.parent.resolve(), *(Path(p).resolve() for p in package_paths)]
+        self.permitted = places
         self.folders: set[str] = {""}
         self.named: list[tuple[XmlElement, str, Path]] = []
         self.counts: dict[Path, FileCounts] = {}
@@ -380,19 +392,16 @@ class _Guard:
             # with strippath, MuJoCo ignores the folders of names
             places |= {base / folder / Path(file).name for base in bases for folder in folders}
             known = [place for place in sorted(places) if os.path.lexists(place)]
-            outside = [place for place in known if not self._is_allowed(place.resolve())]
+            outside = [place for place in known if not self.permitted.allows(place.resolve())]
         except (OSError, ValueError, RuntimeError) as error:
             element.fail(f"{file[:60]!r} is not a path ({error}); correct the name of the file")
         if outside:
             element.fail(
-                "files must be in the folder of the model or in package_paths, got "
-                f"{file!r}, which is elsewhere; load the model with package_paths=[...] naming "
-                "a folder that holds it"
+                "files must be in the folder of the model, in that of its package, or in "
+                f"package_paths, got {file!r}, which is elsewhere; "
+                f"{self.permitted.advice(outside[0], 'the model')}"
             )
         return known
-
-    def _is_allowed(self, resolved: Path) -> bool:
-        return any(resolved.is_relative_to(folder) for folder in self.allowed)
 
     def _check_assets(self) -> int:
         """Check the folders and sizes of meshes and height fields.

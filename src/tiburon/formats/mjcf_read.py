@@ -951,12 +951,15 @@ CHECKED_ARRAYS = (
 """Arrays of a compiled model that are used, and checked for absurd values."""
 
 
-def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
+def read_mjcf(
+    path: Path, package_paths: Iterable[str | Path] = (), root: str | Path | None = None
+) -> Model:
     """Read a robot from an MJCF file.
 
     Args:
         path: The file.
         package_paths: Folders for included files and meshes, in addition to that of the file.
+        root: Folder above the file up to which it may name files; that of its package by default.
 
     Returns:
         The robot. Its `poses` contain the keyframes, and "initial" if MuJoCo's `qpos0` is not the
@@ -970,7 +973,7 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
         ModelWarning: If an element that acts on the robot cannot be represented.
     """
     budget = Budget(str(path))
-    compiled = read_compiled(path, package_paths, budget)
+    compiled = read_compiled(path, package_paths, budget, root)
     findings = Findings(budget.file)
     names = Names(compiled)
     _check_magnitudes(compiled, budget.file)
@@ -1012,12 +1015,15 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
     return model
 
 
-def read_mjcf_world(path: Path, package_paths: Iterable[str | Path] = ()) -> World:
+def read_mjcf_world(
+    path: Path, package_paths: Iterable[str | Path] = (), root: str | Path | None = None
+) -> World:
     """Read the world of an MJCF file: gravity, ground and fluid.
 
     Args:
         path: The file.
         package_paths: As in `read_mjcf`.
+        root: As in `read_mjcf`.
 
     Raises:
         ModelFileError: If the file cannot be read.
@@ -1026,7 +1032,7 @@ def read_mjcf_world(path: Path, package_paths: Iterable[str | Path] = ()) -> Wor
         ModelWarning: If the ground cannot be represented.
     """
     budget = Budget(str(path))
-    compiled = read_compiled(path, package_paths, budget)
+    compiled = read_compiled(path, package_paths, budget, root)
     _check_magnitudes(compiled, budget.file)
     findings = Findings(budget.file)
     try:

@@ -832,7 +832,7 @@ class SdfScope:
         # the pose of the include replaces that of the model
         placing = include if include.find("pose") is not None else model
         self._add_model(placing, model, name, scope, placement)
-        meshes = MeshPaths(os.path.dirname(path), [self._meshes.folder, *self._meshes.packages])
+        meshes = self._meshes.of_included(os.path.dirname(path))
         self._read(model, name + SCOPE, read_version(root), meshes, depth + 1)
 
     def _read_joint(self, named: _Named) -> None:
@@ -1230,7 +1230,11 @@ def _followed(name: str, written: Mapping[str, Mimic], free: set[str]) -> Mimic:
 
 
 def read_sdf(
-    path: str | Path, *, package_paths: Iterable[str | Path] = (), root_joint: Joint | None = None
+    path: str | Path,
+    *,
+    package_paths: Iterable[str | Path] = (),
+    root: str | Path | None = None,
+    root_joint: Joint | None = None,
 ) -> Model:
     """Read a robot from an SDF file.
 
@@ -1238,6 +1242,7 @@ def read_sdf(
         path: File with one <model>, or a <world> with one non-static model.
         package_paths: Folders that hold models, or are models, for meshes and included models named
             ``model://name/...``; in addition to the folder of the file.
+        root: Folder above the file up to which it may name files; that of its package by default.
         root_joint: Joint between world and root link; by default free, or fixed in a static
             model.
 
@@ -1245,11 +1250,11 @@ def read_sdf(
         ModelFileError: If the file is invalid; the message names file, line and element.
     """
     budget = Budget(str(path))
-    root = parse_xml(read_bytes(Path(path)), budget, skip=EXTENSIONS)
-    meshes = MeshPaths(Path(path).parent, package_paths)
+    document = parse_xml(read_bytes(Path(path)), budget, skip=EXTENSIONS)
+    meshes = MeshPaths(Path(path).parent, package_paths, root)
     findings = Findings(str(path))
     scope = SdfScope(budget, meshes, findings)
-    model_element, version = _choose_model(root, findings)
+    model_element, version = _choose_model(document, findings)
     scope.read_top(model_element, version)
     if not scope.links:
         model_element.fail(

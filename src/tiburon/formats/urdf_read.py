@@ -369,16 +369,15 @@ def _read_shape(
     color = _color_of(element, colors, findings) if element.tag == "visual" else None
     pose = read_origin(element)
     path = meshes.find(solid.attribute("filename"), solid) if solid.tag == "mesh" else ""
-    geometry = _read_geometry(solid, path)
+    geometry = _read_geometry(solid, path, findings)
     name = element.attributes.get("name", "")
     return None if geometry is None else Shape(geometry, pose, element.tag, color, name)
 
 
-def _read_geometry(solid: XmlElement, path: str) -> Geometry | None:
+def _read_geometry(solid: XmlElement, path: str, findings: Findings) -> Geometry | None:
     """Return a geometry, or None if its kind is unknown."""
     if solid.tag == "mesh":
-        scale = solid.numbers("scale", 3)
-        return MeshShape(path) if scale is None else MeshShape(path, (scale[0], scale[1], scale[2]))
+        return MeshShape(path, _read_scale(solid, findings))
     if solid.tag == "box":
         x, y, z = solid.parse(solid.attribute("size"), 3, "size")
         return BoxShape((x, y, z))
@@ -388,6 +387,19 @@ def _read_geometry(solid: XmlElement, path: str) -> Geometry | None:
         kind = CylinderShape if solid.tag == "cylinder" else CapsuleShape
         return kind(solid.number("radius"), solid.number("length"))
     return None
+
+
+def _read_scale(mesh: XmlElement, findings: Findings) -> Vec3:
+    """Return the scale of a mesh; of more than three numbers the first three, as others read it."""
+    words = mesh.attributes.get("scale", "1 1 1").split()
+    if len(words) > 3:
+        findings.add(
+            f"mesh {mesh.attributes.get('filename', '')[-80:]!r}: scale must be three numbers, got "
+            f"{len(words)}; the first three were taken",
+            mesh.line,
+        )
+    x, y, z = mesh.parse(" ".join(words[:3]), 3, "scale")
+    return (x, y, z)
 
 
 def _color_of(visual: XmlElement, colors: Mapping[str, Color], findings: Findings) -> Color | None:
@@ -618,6 +630,7 @@ def read_urdf(
     path: str | Path,
     *,
     package_paths: Iterable[str | Path] = (),
+    root: str | Path | None = None,
     root_joint: Joint | None = None,
     xacro_arguments: Mapping[str, object] | None = None,
 ) -> Model:
@@ -627,6 +640,7 @@ def read_urdf(
         path: The file.
         package_paths: Folders that hold packages, or are packages, for meshes named
             ``package://name/...``; in addition to the folder of the file.
+        root: Folder above the file up to which it may name meshes; that of its package by default.
         root_joint: Joint between world and root link; fixed by default.
             ``Free("root_joint")`` makes a floating robot.
         xacro_arguments: Values of ``$(arg name)`` in a xacro file.
@@ -642,9 +656,9 @@ def read_urdf(
         content = expand_xacro(Path(path), tuple(package_paths), xacro_arguments or {})
     elif xacro_arguments is not None:
         raise ModelFileError(path, "xacro_arguments are for xacro files (.xacro); leave them out")
-    root = parse_xml(content, budget, skip=EXTENSIONS)
-    meshes = MeshPaths(Path(path).parent, package_paths)
-    return model_from_urdf(root, budget, meshes, root_joint)
+    robot = parse_xml(content, budget, skip=EXTENSIONS)
+    meshes = MeshPaths(Path(path).parent, package_paths, root)
+    return model_from_urdf(robot, budget, meshes, root_joint)
 
 
 def model_from_urdf(
@@ -681,7 +695,13 @@ def model_from_urdf(
                 replace(s, material=surfaces[link]) if s.role == "collision" else s for s in shapes
             )
         return lenient_body(
-            element, link, parent, joint, _read_inertia(element), shapes, findings=findings
+            element,
+            link,
+            parent,
+            joint,
+            _read_inertia(element, findings),
+            shapes,
+            findings=findings,
         )
 
     bodies: list[Body] = []
@@ -801,15 +821,25 @@ def _unknown_link(link: str, links: Mapping[str, XmlElement]) -> str:
     )
 
 
-def _read_inertia(link: XmlElement) -> Inertia:
+def _read_inertia(link: XmlElement, findings: Findings) -> Inertia:
     """Return mass, center of mass and tensor in link axes; zero without <inertial>."""
     inertial = link.find("inertial")
     if inertial is None:
         return Inertia()
-    mass = inertial.need("mass").number("value")
-    entries = inertial.need("inertia")
-    xx, yy, zz = (entries.number(key) for key in ("ixx", "iyy", "izz"))
-    xy, xz, yz = (entries.number(key, 0.0) for key in ("ixy", "ixz", "iyz"))
+    weight, entries = inertial.find("mass"), inertial.find("inertia")
+    for tag, found in (("mass", weight), ("inertia", entries)):
+        if found is None:
+            findings.add(
+                f"{link.describe()}: <inertial> without <{tag}>, which was read as zero; add it",
+                inertial.line,
+            )
+    if weight is entries is None:
+        return Inertia()
+    mass = 0.0 if weight is None else weight.number("value")
+    xx = xy = xz = yy = yz = zz = 0.0
+    if entries is not None:
+        xx, yy, zz = (entries.number(key) for key in ("ixx", "iyy", "izz"))
+        xy, xz, yz = (entries.number(key, 0.0) for key in ("ixy", "ixz", "iyz"))
     pose = read_origin(inertial)
     try:
         tensor = (xx, xy, xz, yy, yz, zz)
