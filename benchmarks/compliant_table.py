@@ -84,13 +84,13 @@ def _cell(dog: tb.Model, weight: float, method: str, options: dict[str, Any]) ->
         **options,
         "method": method,
         "adaptive": False,
-        "record_dt": DURATION / 10,
+        "record": tb.Record(dt=DURATION / 10),
         "progress": False,
         "limits": False,
     }
     try:
         # compiles
-        tb.simulate(dog, options["dt"], **{**options, "record_dt": options["dt"]})
+        tb.simulate(dog, options["dt"], **{**options, "record": tb.Record(dt=options["dt"])})
     except tb.DomainError:
         return Cell("refused")
     begin = time.process_time()

@@ -69,7 +69,7 @@ def rows(duration: float = DURATION) -> Iterator[Row]:
             q=dog.poses["stand"],
             world=floor,
             control=tb.LoadSharingControl(plan, path, **options),
-            record_every=1,
+            record=tb.Record(every=1),
             progress=False,
         )
         if run.outcome.status != "finished":

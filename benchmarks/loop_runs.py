@@ -189,7 +189,13 @@ def run_ours(case: LoopCase, repeats: int = 10) -> LoopRun:
     from time import perf_counter
 
     # friction and stops of joints would take energy out
-    settings = {"world": case.world, "q": case.q, "v": case.v, "dt": STEP, "record_every": 1}
+    settings = {
+        "world": case.world,
+        "q": case.q,
+        "v": case.v,
+        "dt": STEP,
+        "record": tb.Record(every=1),
+    }
     settings |= {"passive": False, "limits": False, "progress": False}
     tb.simulate(case.model, COMPARED * STEP, **settings)
     samples = []

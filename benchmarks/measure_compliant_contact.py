@@ -117,7 +117,7 @@ class _Robot:
             passive=False,
             limits=False,
             threads=1,
-            record_dt=duration,
+            record=tb.Record(dt=duration),
             progress=False,
         )
 

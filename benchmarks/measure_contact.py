@@ -151,7 +151,7 @@ def _sides(
             world=world,
             control=control,
             threads=threads,
-            record_every=steps,
+            record=tb.Record(every=steps),
             **options,
         )
 
@@ -200,7 +200,7 @@ def _sliding(model: Any, options: dict[str, Any]) -> str:
         q=stand,
         world=world,
         control=_controller(model, False),
-        record_dt=2.0,
+        record=tb.Record(dt=2.0),
         **options,
     )
     here = tb.contacts(model, run.q, world=world)
@@ -364,13 +364,15 @@ def _foot_pads(duration: float) -> Figure:
     world = tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=tb.Ground(static_friction=0.6))
     options = {"contact": "rigid", "method": "semi_implicit_euler", "dt": STEP, "progress": False}
     options |= {"world": world, "control": hold, "limits": False}
-    settled = tb.simulate(model, 0.5, q=stand, record_dt=0.5, **options)
+    settled = tb.simulate(model, 0.5, q=stand, record=tb.Record(dt=0.5), **options)
     generator = np.random.default_rng(5)
     q = np.tile(settled.q[-1], (PAD_SIZE, 1))
     v = settled.v[-1] + 1e-3 * generator.standard_normal((PAD_SIZE, model.nv))
 
     def ours() -> Any:
-        return tb.simulate(model, STEPS * STEP, q=q, v=v, threads=1, record_every=STEPS, **options)
+        return tb.simulate(
+            model, STEPS * STEP, q=q, v=v, threads=1, record=tb.Record(every=STEPS), **options
+        )
 
     peers = {}
     for cone, solver in SETTINGS:
@@ -449,7 +451,7 @@ def _in_current(duration: float) -> Iterator[Figure]:
         must = STEP / REAL_TIME if name == "standing" else None
         options = {"world": world, "control": control, "contact": "rigid", "dt": STEP}
         options |= {"method": "semi_implicit_euler", "progress": False}
-        settled = tb.simulate(model, 3.0, q=stand, record_every=10, **options)
+        settled = tb.simulate(model, 3.0, q=stand, record=tb.Record(every=10), **options)
         forces = settled.z[-200:, : 4 * points].reshape(200, points, 4)[..., 2]
         carried = forces.sum(axis=1).mean()
         # a walker is not in equilibrium
@@ -461,7 +463,13 @@ def _in_current(duration: float) -> Iterator[Figure]:
 
         def ours(q: Any = settled.q[-1], v: Any = settled.v[-1], options: Any = options) -> Any:
             return tb.simulate(
-                model, SEA_STEPS * STEP, q=q, v=v, record_every=SEA_STEPS, time=3.0, **options
+                model,
+                SEA_STEPS * STEP,
+                q=q,
+                v=v,
+                record=tb.Record(every=SEA_STEPS),
+                time=3.0,
+                **options,
             )
 
         times = measure({"ours": ours}, duration=duration)["ours"].per(SEA_STEPS)
@@ -519,14 +527,19 @@ def _stack(duration: float) -> Figure:
         "dt": STEP,
         "progress": False,
     }
-    settled = tb.simulate(model, 0.5, q=q, record_dt=0.5, **options)
+    settled = tb.simulate(model, 0.5, q=q, record=tb.Record(dt=0.5), **options)
     sunk = float(np.abs(settled.q[-1] - q)[6::7].max())
     if sunk > 1e-8:
         raise MeasurementError(f"our stack sinks {sunk:.2g} m")
 
     def ours() -> Any:
         return tb.simulate(
-            model, 100 * STEP, q=settled.q[-1], v=settled.v[-1], record_every=100, **options
+            model,
+            100 * STEP,
+            q=settled.q[-1],
+            v=settled.v[-1],
+            record=tb.Record(every=100),
+            **options,
         )
 
     peers, sinks = {}, {}

@@ -387,7 +387,7 @@ def _legs(repeats: int) -> Iterator[Figure]:
     robot = tb.load("planar_3rrr")
     parts = tb.partition(robot, "legs")
     for method in (tb.DeNOC("minimal"), tb.Penalty(1e4)):
-        how = {"loop_method": method, "progress": False, "dt": 1e-5, "record_dt": 0.05}
+        how = {"loop_method": method, "progress": False, "dt": 1e-5, "record": tb.Record(dt=0.05)}
         check_equal(
             "planar_3rrr",
             tb.simulate(robot, 0.1, partition=parts, **how).q,

@@ -107,7 +107,7 @@ def _sides(robot: str, method: str, shape: tuple[int, ...], steps: int) -> tuple
 
     model, (q, v), peer, rows = _free(robot, method, shape)
     data = mujoco.MjData(peer)
-    options = {"method": method, "dt": STEP, "record_every": 1, "progress": False}
+    options = {"method": method, "dt": STEP, "record": tb.Record(every=1), "progress": False}
     options |= {"passive": False, "limits": False}
     if shape:
         options["threads"] = 1
@@ -195,7 +195,9 @@ def _calls(duration: float) -> Figure:
         return force
 
     def ours(**options: Any) -> Callable[[], Any]:
-        return lambda: tb.simulate(model, seconds, record_dt=1.0, progress=False, **options)
+        return lambda: tb.simulate(
+            model, seconds, record=tb.Record(dt=1.0), progress=False, **options
+        )
 
     sides = {"with": ours(control=control, control_dt=0.01), "without": ours()}
     check_equal("panda", sides["with"]().q, sides["without"]().q, 0.0)
@@ -227,7 +229,7 @@ def _memory() -> Figure:
     model = chain(30)
 
     def ours(seconds: float = 60.0) -> Any:
-        return tb.simulate(model, seconds, record_every=1, progress=False)
+        return tb.simulate(model, seconds, record=tb.Record(every=1), progress=False)
 
     ours(0.01)
     result, peak = _peak(ours)
@@ -247,7 +249,12 @@ def _stream() -> Figure:
     def ours(path: str, steps: int = steps) -> Any:
         start = [[0.1] * model.nq] * SIZE
         return tb.simulate(
-            model, steps * STEP, q=start, record_every=1, store=path, progress=False, threads=1
+            model,
+            steps * STEP,
+            q=start,
+            record=tb.Record(every=1, store=path),
+            progress=False,
+            threads=1,
         )
 
     with tempfile.TemporaryDirectory() as directory:

@@ -80,7 +80,7 @@ run = tb.simulate(
     fluid=sea,
     control=replay,
     control_dt=h,
-    record_every=50,
+    record=tb.Record(every=50),
     progress=False,
 )
 miss = np.linalg.norm(run.q[-1, 4:])

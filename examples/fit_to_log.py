@@ -38,7 +38,13 @@ def build_arm(tool_mass, drag):
 def swings(model, **options):
     """Simulate the released arm; return the run with rows at the times of the log."""
     return tb.simulate(
-        model, DURATION, fluid=SEA, dt=INTERVAL / 4, record_dt=INTERVAL, progress=False, **options
+        model,
+        DURATION,
+        fluid=SEA,
+        dt=INTERVAL / 4,
+        record=tb.Record(dt=INTERVAL),
+        progress=False,
+        **options,
     )
 
 

@@ -18,7 +18,13 @@ plan = tb.LoadSharing.of(dog, world=hills, friction=0.6)
 path = tb.GaitPath.trot(dog, world=hills, speed=0.3)
 control = tb.LoadSharingControl(plan, path)
 run = tb.simulate(
-    dog, 3.0, q=path.posture, world=hills, control=control, record_every=1, progress=False
+    dog,
+    3.0,
+    q=path.posture,
+    world=hills,
+    control=control,
+    record=tb.Record(every=1),
+    progress=False,
 )
 print(run)
 

@@ -36,7 +36,7 @@ run = tb.simulate(
     control=control,
     control_dt=4e-3,
     dt=2e-3,
-    record=["constraint_residual"],
+    record=tb.Record(quantities=["constraint_residual"]),
     progress=False,
 )
 print(run)

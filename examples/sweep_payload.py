@@ -45,7 +45,7 @@ with tempfile.TemporaryDirectory() as folder:
         rov,
         30.0,
         dt=0.01,
-        record_dt=1.0,
+        record=tb.Record(dt=1.0),
         design={
             "payload": np.linspace(1.0, 8.0, 4),
             "current": np.linspace(0.0, 1.0, 3),

@@ -59,7 +59,7 @@ run = tb.simulate(
     q=planned[0, :2],
     control=replay,
     control_dt=h,
-    record_every=75,
+    record=tb.Record(every=75),
     progress=False,
 )
 angle = np.abs(run.q[-1, 1])

@@ -12,7 +12,13 @@ plan = tb.LoadSharing.of(dog, world=floor, friction=0.6)
 path = tb.GaitPath.trot(dog, speed=0.3)
 control = tb.LoadSharingControl(plan, path, max_step=4.0)
 run = tb.simulate(
-    dog, 1.5, q=dog.poses["stand"], world=floor, control=control, record_every=1, progress=False
+    dog,
+    1.5,
+    q=dog.poses["stand"],
+    world=floor,
+    control=control,
+    record=tb.Record(every=1),
+    progress=False,
 )
 print(run)
 

@@ -202,7 +202,7 @@ ctypes.CDLL = library
 sys.platform = "other"
 import numpy as np, tiburon as tb
 model = tb.load("double_pendulum")
-run = tb.simulate(model, 0.1, q=[0.5, 0.2], store="run.zarr")
+run = tb.simulate(model, 0.1, q=[0.5, 0.2], record=tb.Record(store="run.zarr"))
 again = tb.load_run("run.zarr")
 assert np.array_equal(again.q, run.q)
 q = np.tile(run.q[-1], (4096, 1))

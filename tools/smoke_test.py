@@ -72,7 +72,7 @@ def library() -> None:
     vd = tb.forward_dynamics(model, q, v, tau)
     # two algorithms, each the inverse of the other
     np.testing.assert_allclose(tb.inverse_dynamics(model, q, v, vd), tau, rtol=1e-8, atol=1e-8)
-    run = tb.simulate(model, 0.05, q=q, store="library.zarr")
+    run = tb.simulate(model, 0.05, q=q, record=tb.Record(store="library.zarr"))
     again = tb.load_run("library.zarr")
     np.testing.assert_array_equal(np.asarray(again.q), np.asarray(run.q))
     assert len(run.to_pandas()) > 0

@@ -393,6 +393,7 @@ if TYPE_CHECKING:
     from tiburon.results.contact_summary import DeepestContact as DeepestContact
     from tiburon.results.outcome import EventRecord as EventRecord
     from tiburon.results.outcome import Outcome as Outcome
+    from tiburon.results.record import Record as Record
     from tiburon.results.trajectory import Trajectory as Trajectory
     from tiburon.simulation.events import Event as Event
     from tiburon.simulation.events import TimeEvent as TimeEvent

@@ -167,6 +167,7 @@ _NAMES = {
     "parallel.sweep": "Study load_sweep sweep",
     "results.contact_summary": "ContactSummary DeepestContact",
     "results.outcome": "EventRecord Outcome",
+    "results.record": "Record",
     "results.trajectory": "Trajectory",
     "simulation.events": "Event TimeEvent latch release",
     "simulation.integrate": "StateRecord integrate_rk4",

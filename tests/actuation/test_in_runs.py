@@ -12,9 +12,9 @@ from tests.actuation.stepping import FREE, slider, wheel
 def test_runs_apply_friction_springs_and_stops_of_the_robot():
     """A block released beside its spring comes to rest at it, unless passive forces are off."""
     block = slider(passive=tb.JointPassive(damping=6.0, stiffness=40.0, rest=0.3))
-    run = tb.simulate(block, 8.0, q=[0.8], world=FREE, record_dt=1.0)
+    run = tb.simulate(block, 8.0, q=[0.8], world=FREE, record=tb.Record(dt=1.0))
     assert run.q[-1, 0] == pytest.approx(0.3, abs=1e-4)
-    still = tb.simulate(block, 1.0, q=[0.8], world=FREE, passive=False, record_dt=1.0)
+    still = tb.simulate(block, 1.0, q=[0.8], world=FREE, passive=False, record=tb.Record(dt=1.0))
     assert still.q[-1, 0] == 0.8
 
 
@@ -22,10 +22,10 @@ def test_stick_slip_friction_holds_a_load_under_which_smooth_friction_creeps():
     """A hinge with friction under half its load: at rest with the one, slow with the other."""
     load = tb.JointForceSchedule("load", "hinge", times=(0.0,), forces=(0.5,))
     rubbing = wheel(passive=tb.JointPassive(friction=1.0))
-    creeping = tb.simulate(rubbing, 1.0, world=FREE, forces=[load], record_dt=1.0)
+    creeping = tb.simulate(rubbing, 1.0, world=FREE, forces=[load], record=tb.Record(dt=1.0))
     assert creeping.v[-1, 0] == pytest.approx(0.01 * math.atanh(0.5), rel=1e-6)
     holding = tb.simulate(
-        rubbing, 1.0, world=FREE, forces=[load], record_dt=1.0, passive="stick_slip"
+        rubbing, 1.0, world=FREE, forces=[load], record=tb.Record(dt=1.0), passive="stick_slip"
     )
     assert abs(holding.v[-1, 0]) < 1e-12
     # half the load bends the bristles by half of what friction over m w^2 gives
@@ -41,11 +41,16 @@ def test_motors_of_a_batch_take_their_own_voltages():
     )
     volts = np.array([2.0, -5.0, 12.0])
     batch = tb.simulate(
-        geared, 2.0, q=np.zeros((3, 1)), world=FREE, command={"drive": volts}, record_dt=1.0
+        geared,
+        2.0,
+        q=np.zeros((3, 1)),
+        world=FREE,
+        command={"drive": volts},
+        record=tb.Record(dt=1.0),
     )
     # unloaded and without friction: voltage over back-EMF
     assert batch.v[-1, :, 0] == pytest.approx(volts / (10.0 * 0.05), rel=1e-6)
-    single = tb.simulate(geared, 2.0, world=FREE, command={"drive": -5.0}, record_dt=1.0)
+    single = tb.simulate(geared, 2.0, world=FREE, command={"drive": -5.0}, record=tb.Record(dt=1.0))
     assert np.array_equal(single.v, batch.v[:, 1])
     assert np.array_equal(single.x, batch.x[:, 1])
 
@@ -56,8 +61,8 @@ def test_springs_of_the_model_and_of_the_run_act_equally():
     spring = tb.Spring("coil", "world", "block", stiffness=30.0, rest_length=1.0)
     own = tb.Model("slider", block.bodies, springs=[spring])
     runs = [
-        tb.simulate(own, 1.0, q=[1.3], world=FREE, record_dt=0.1),
-        tb.simulate(block, 1.0, q=[1.3], world=FREE, record_dt=0.1, forces=[spring]),
+        tb.simulate(own, 1.0, q=[1.3], world=FREE, record=tb.Record(dt=0.1)),
+        tb.simulate(block, 1.0, q=[1.3], world=FREE, record=tb.Record(dt=0.1), forces=[spring]),
     ]
     assert np.array_equal(runs[0].q, runs[1].q)
     w = math.sqrt(30.0 / 2.0)

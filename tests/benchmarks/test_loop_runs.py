@@ -50,7 +50,12 @@ def test_energy_error_of_fast_motion_is_truncation_error():
     case = make_loop_case("planar_3rrr, falling")
     errors = []
     for step in (1e-3, 5e-4):
-        settings = {"passive": False, "limits": False, "progress": False, "record_every": 1}
+        settings = {
+            "passive": False,
+            "limits": False,
+            "progress": False,
+            "record": tb.Record(every=1),
+        }
         ran = tb.simulate(
             case.model, 2.0, world=case.world, q=case.q, v=case.v, dt=step, **settings
         )

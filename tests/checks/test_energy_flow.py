@@ -23,7 +23,12 @@ def test_stored_and_dissipated_work_equal_the_closed_form():
     """Pushed by F against c v: v = F/c (1 - exp(-c t/m)); work is F x, loss c v^2 over time."""
     F, c, m, T = 6.0, 3.0, 2.0, 1.0
     run = tb.simulate(
-        ball(c), T, fluid=tb.Water(1000.0), command={"x": F}, record_every=1, progress=False
+        ball(c),
+        T,
+        fluid=tb.Water(1000.0),
+        command={"x": F},
+        record=tb.Record(every=1),
+        progress=False,
     )
     flow = tb.energy_flow(run)
     rest = np.exp(-c * T / m)
@@ -42,8 +47,8 @@ def test_a_vehicle_is_seen_from_the_current_that_carries_it():
     sea = tb.Water(1025.0, current=(0.4, 0.0, 0.0))
     v = np.zeros(rov.nv)
     v[3] = 0.4
-    level = tb.simulate(rov, 0.2, v=v, fluid=sea, record_every=1, progress=False)
-    held = tb.simulate(rov, 0.2, fluid=sea, record_every=1, progress=False)
+    level = tb.simulate(rov, 0.2, v=v, fluid=sea, record=tb.Record(every=1), progress=False)
+    held = tb.simulate(rov, 0.2, fluid=sea, record=tb.Record(every=1), progress=False)
     assert abs(tb.energy_flow(level).lost[-1]) < 0.02 * tb.energy_flow(held).lost[-1]
     assert tb.energy_flow(held).residual < 1e-4
 

@@ -49,7 +49,7 @@ def test_a_run_is_that_of_the_library(kept):
     assert result.exit_code == 0, result.output
     run = tb.load_run(folder / "run.zarr")
     ours = tb.simulate(
-        tb.load(ARM), 0.5, q=[0.5, 0.2], v=[0.0, 1.0], record_dt=0.05, progress=False
+        tb.load(ARM), 0.5, q=[0.5, 0.2], v=[0.0, 1.0], record=tb.Record(dt=0.05), progress=False
     )
     np.testing.assert_array_equal(run.q, ours.q)
     np.testing.assert_array_equal(run.time, ours.time)

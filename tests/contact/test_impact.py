@@ -334,7 +334,7 @@ def test_friction_reduces_the_rebound_equally_in_all_contact_methods():
         for contact in ("exact", "rigid"):
             run = tb.simulate(
                 linkage, 2e-5, q=start, v=before, world=floor, contact=contact, dt=1e-5,
-                record_dt=1e-5,
+                record=tb.Record(dt=1e-5),
             )  # fmt: skip
             assert run.v[-1, 0] / v[0] == pytest.approx(expected, abs=2e-4), (contact, mu, e)
 

@@ -30,7 +30,9 @@ def test_forces_of_all_points_add_up_to_the_weight():
         tb.ContactSensor("corner", ("box/ground[0]", "box/ground[1]"), rate=100.0),
     ]
     v = [0, 0, 0, 0.5, 0, 0]
-    run = tb.simulate(box(), 0.05, q=START, v=v, world=FLOOR, sensors=sensors, record_dt=0.01)
+    run = tb.simulate(
+        box(), 0.05, q=START, v=v, world=FLOOR, sensors=sensors, record=tb.Record(dt=0.01)
+    )
     names = run.data["sensor"].channel.values.tolist()
     last = dict(zip(names, run.data["sensor"].values[-1], strict=True))
     np.testing.assert_allclose(
@@ -62,7 +64,7 @@ def test_controllers_read_touch(traced):
     high = [*START[:6], 0.11]
     run = tb.simulate(
         box(), 0.1, q=high, world=FLOOR, sensors=[sensor], control=control, control_dt=1e-3,
-        record_dt=1e-3,
+        record=tb.Record(dt=1e-3),
     )  # fmt: skip
     pushed = run.u[:, 3]
     falling = run.time < np.sqrt(2 * 0.01 / G)
@@ -75,7 +77,7 @@ def test_controllers_read_touch(traced):
 
 def test_noise_is_that_of_forces_and_touch_stays_zero_or_one():
     sensor = tb.ContactSensor("sole", "box/ground", rate=1000.0, noise=0.5, bias=1.0, seed=4)
-    run = tb.simulate(box(), 0.4, q=START, world=FLOOR, sensors=[sensor], record_dt=1e-3)
+    run = tb.simulate(box(), 0.4, q=START, world=FLOOR, sensors=[sensor], record=tb.Record(dt=1e-3))
     read = run.data["sensor"].values[10:]
     assert set(read[:, 3]) == {1.0}
     np.testing.assert_allclose(read[:, :3].std(axis=0), 0.5, rtol=0.2)

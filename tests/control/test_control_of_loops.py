@@ -95,7 +95,7 @@ def test_the_acceleration_is_the_nearest_that_loops_allow():
     v = tb.project_velocity(model, q, rng.standard_normal(model.nv))
     target = q + 0.1 * rng.standard_normal(model.nq)
     control = tb.ComputedTorque(tuple(target), 30.0, 7.0)
-    run = tb.simulate(model, 1e-3, q=q, v=v, control=control, record_dt=1e-3)
+    run = tb.simulate(model, 1e-3, q=q, v=v, control=control, record=tb.Record(dt=1e-3))
     found = tb.forward_dynamics(model, q, v, run.u[0, : model.nv])
     J = np.zeros((constraint_count(model), model.nv))
     for row, entries in zip(J, constraints(model, model.plan, q, v).jacobian, strict=True):

@@ -226,9 +226,16 @@ def test_python_and_native_sampled_control_agree():
     """The same controller held for a millisecond, called in Python: the same bits of motion."""
     model, control = arm(), CONTROLLERS["pd on a path"]
     q = PATH.at(0.0).position
-    native = tb.simulate(model, 0.2, q=q, control=control, control_dt=1e-3, record_every=10)
+    native = tb.simulate(
+        model, 0.2, q=q, control=control, control_dt=1e-3, record=tb.Record(every=10)
+    )
     python = tb.simulate(
-        model, 0.2, q=q, control=lambda state: control(state), control_dt=1e-3, record_every=10
+        model,
+        0.2,
+        q=q,
+        control=lambda state: control(state),
+        control_dt=1e-3,
+        record=tb.Record(every=10),
     )
     # native code fuses multiplications and additions
     assert_close(native.q, python.q, 1e-12)

@@ -26,7 +26,7 @@ def simulated(dog, control, duration, **options):
         q=dog.poses["stand"],
         world=FLOOR,
         control=control,
-        record_every=1,
+        record=tb.Record(every=1),
         progress=False,
         **options,
     )
@@ -299,8 +299,15 @@ def test_a_dog_trots_over_hills(dog, smooth):
     plan = tb.LoadSharing.of(dog, world=hills, friction=PLANNED_FRICTION)
     path = tb.GaitPath.trot(dog, world=hills, speed=0.4)
     control = tb.LoadSharingControl(plan, path)
-    run = tb.simulate(dog, 1.5, q=path.posture, world=hills, control=control, record_every=1,
-                      progress=False)  # fmt: skip
+    run = tb.simulate(
+        dog,
+        1.5,
+        q=path.posture,
+        world=hills,
+        control=control,
+        record=tb.Record(every=1),
+        progress=False,
+    )
     shared = control.read(run)
     assert run.outcome.status == "finished"
     assert not shared.status.any()
@@ -332,7 +339,9 @@ def test_bumps_that_friction_holds_are_crossed(dog):
     plan = tb.LoadSharing.of(dog, world=rough, friction=1.2)
     path = tb.GaitPath.trot(dog, world=rough, speed=0.3)
     control = tb.LoadSharingControl(plan, path)
-    run = tb.simulate(dog, 3.0, world=rough, control=control, record_every=1, progress=False)
+    run = tb.simulate(
+        dog, 3.0, world=rough, control=control, record=tb.Record(every=1), progress=False
+    )
     assert not control.read(run).status.any()
     assert 2.0 * np.linalg.norm(run.q[:, 1:3], axis=1).max() < np.radians(9.0)
     assert run.q[-1, 4] > 0.6
@@ -370,7 +379,7 @@ def test_walks_over_hills_are_resumed_from_files(dog, tmp_path):
     control = tb.LoadSharingControl(plan, path)
     options = {"q": path.posture, "world": hills, "control": control, "progress": False}
     whole = tb.simulate(dog, 0.5, **options)
-    tb.simulate(dog, 0.3, store=tmp_path / "walk.zarr", **options)
+    tb.simulate(dog, 0.3, record=tb.Record(store=tmp_path / "walk.zarr"), **options)
     again = tb.load_run(tmp_path / "walk.zarr").resume(0.2)
     np.testing.assert_array_equal(again.q[-1], whole.q[-1])
 
@@ -493,7 +502,9 @@ def test_a_flat_foot_carries_a_swinging_arm():
         q, joints=tb.JointPath.through([0.0, 0.8], [[0.0], [0.5]], joints=["swing"])
     )
     control = tb.LoadSharingControl(plan, path)
-    run = tb.simulate(robot, 1.0, q=q, world=FLOOR, control=control, record_every=1, progress=False)
+    run = tb.simulate(
+        robot, 1.0, q=q, world=FLOOR, control=control, record=tb.Record(every=1), progress=False
+    )
     assert run.status == "finished"
     shared = control.read(run)
     assert not shared.status.any()
@@ -700,7 +711,9 @@ def test_failed_cables_carry_no_tension():
     plan = tb.LoadSharing.of(robot)
     name = plan.contact_names[1]
     control = tb.LoadSharingControl(plan, home, failed={name: 0.02})
-    run = tb.simulate(robot, 0.04, q=home, control=control, record_every=1, progress=False)
+    run = tb.simulate(
+        robot, 0.04, q=home, control=control, record=tb.Record(every=1), progress=False
+    )
     tension = control.read(run).forces[:, 1]
     assert tension[run.time < 0.0195].min() > 9.0
     assert np.abs(tension[run.time > 0.0205]).max() < 1e-9

@@ -27,7 +27,7 @@ def test_a_sliding_mass_has_the_gain_of_the_closed_form():
     assert np.allclose(found.gain, [[first, np.sqrt(b / r + 2.0 * m * first)]], rtol=1e-9)
     assert found.poles.real.max() < 0.0
     # the cost of a start is what the run costs
-    run = tb.simulate(mass(), 30.0, q=[0.8], control=found, dt=0.002, record_dt=0.002)
+    run = tb.simulate(mass(), 30.0, q=[0.8], control=found, dt=0.002, record=tb.Record(dt=0.002))
     x = found.state(run.q, run.v)
     u = found.tau(run.q, run.v)[:, 0]
     spent = a * x[:, 0] ** 2 + b * x[:, 1] ** 2 + r * u**2

@@ -116,10 +116,12 @@ def test_recorded_run_can_be_replayed(tmp_path):
         v=[0.3],
         control=lambda state: -9.0 * state.q - 0.5 * state.v,
         control_dt=0.01,
-        record_dt=0.01,
+        record=tb.Record(dt=0.01),
     )
     replay = Replay.from_run(first)
-    again = tb.simulate(model, 0.5, v=[0.3], control=replay, control_dt=0.01, record_dt=0.01)
+    again = tb.simulate(
+        model, 0.5, v=[0.3], control=replay, control_dt=0.01, record=tb.Record(dt=0.01)
+    )
     assert_close(again.q, first.q, 1e-14)
     first.save(tmp_path / "run.zarr")
     assert Replay.from_run(tb.load_run(tmp_path / "run.zarr"), names=["rail"]) == replay

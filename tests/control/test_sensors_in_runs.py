@@ -31,7 +31,13 @@ START = np.array([0.7, -0.4])
 
 
 def swing(duration=0.4, **options):
-    options = {"dt": 1e-3, "record_dt": 0.005, "q": START, "sensors": [ENCODERS, GYRO], **options}
+    options = {
+        "dt": 1e-3,
+        "record": tb.Record(dt=0.005),
+        "q": START,
+        "sensors": [ENCODERS, GYRO],
+        **options,
+    }
     return tb.simulate(MODEL, duration, **options)
 
 
@@ -76,7 +82,7 @@ def test_a_controller_reads_sensors():
 def test_readings_do_not_depend_on_recording_or_batch():
     """Other recording rates, a batch beside, a run in two parts: the same bits."""
     whole = swing()
-    rare = swing(record_dt=0.02)
+    rare = swing(record=tb.Record(dt=0.02))
     assert np.array_equal(rare.array("sensor"), whole.array("sensor")[::4])
     batch = swing(q=np.array([START, START + 0.1, START - 0.2]))
     assert np.array_equal(batch.array("sensor")[:, 0], whole.array("sensor"))

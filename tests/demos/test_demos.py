@@ -157,7 +157,7 @@ def test_a_glass_does_not_slip_with_a_fifth_less_friction_than_planned():
     """Force and motion in one controller: held by a reserve of friction, lost without."""
     from tiburon.demos.pour import DROP_TIME, pour, slip_of
 
-    run = pour(record_every=1)
+    run = pour(record=tb.Record(every=1))
     assert run.status == "finished"
     assert slip_of(run) < 1e-6
     # lifted and tilted with the wrist, where the path wanted it
@@ -165,7 +165,7 @@ def test_a_glass_does_not_slip_with_a_fifth_less_friction_than_planned():
     np.testing.assert_allclose(run.q[-1, -3:], [0.0, 0.0, 0.2], atol=1e-3)
     labels = list(run.header.column("z").labels)
     assert not run.z[:, labels.index("share.status")].any()
-    bare = pour(reserve=0.0, duration=DROP_TIME, record_every=1)
+    bare = pour(reserve=0.0, duration=DROP_TIME, record=tb.Record(every=1))
     assert slip_of(bare) > 1e-3
 
 

@@ -38,7 +38,7 @@ def test_ticks_are_the_steps_of_a_run(drive):
     """A box that tumbles and comes to rest: the same motion and forces, however it is run."""
     at_start(drive)
     row = ahead(drive, 600)
-    run = tb.simulate(box(), row.time, q=START, v=KICK, world=FLOOR, record_every=1)
+    run = tb.simulate(box(), row.time, q=START, v=KICK, world=FLOOR, record=tb.Record(every=1))
     np.testing.assert_allclose(row.state[:7], run.q[row.steps], atol=1e-10)
     np.testing.assert_allclose(row.held[drive.system.discrete], run.z[row.steps], atol=1e-6)
     assert run.contact_summary().touching.max() > 0.1

@@ -114,7 +114,7 @@ def test_edited_robot_moves_as_a_model_with_these_parameters(drive):
     other = tb.Model("other", [body], thrusters=drive.model.thrusters)
     sea = replace(SEA, current=(0.4, 0.0, 0.0))
     world = tb.World(gravity=(0.0, 0.0, -5.0), fluid=sea)
-    run = tb.simulate(other, 0.3, world=world, record_dt=0.3)
+    run = tb.simulate(other, 0.3, world=world, record=tb.Record(dt=0.3))
     # the current of 1e-12 m/s that stands for none, and rounding
     assert np.allclose(live[:13], np.concatenate([run.q[-1], run.v[-1]]), atol=1e-10)
 

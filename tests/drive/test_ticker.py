@@ -54,7 +54,12 @@ def test_single_steps_are_those_of_a_run(ticker, system):
     ticker.step(100)
     until(lambda: ticker.latest().steps == 100)
     run = tb.simulate(
-        system.model, 0.1, q=START[:2], v=START[2:], command={"motor": PUSH}, record_dt=0.1
+        system.model,
+        0.1,
+        q=START[:2],
+        v=START[2:],
+        command={"motor": PUSH},
+        record=tb.Record(dt=0.1),
     )
     assert np.array_equal(ticker.latest().state, np.concatenate([run.q[-1], run.v[-1]]))
     assert ticker.latest().time == run.time[-1]

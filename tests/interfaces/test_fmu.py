@@ -52,7 +52,7 @@ def test_a_unit_has_the_bits_of_simulate(name, command, options, version, tmp_pa
         0.1,
         dt=DT,
         command=command or None,
-        record_every=10,
+        record=tb.Record(every=10),
         progress=False,
         sensors=sensors,
         **options,
@@ -139,10 +139,17 @@ def test_units_are_tuned_by_name_saved_and_refuse_parts_of_steps(version, tmp_pa
     unit.own.doStep(0.0, 5 * DT)
     # limits= states that stops, which nothing touches, keep their stiffness in units
     run = tb.simulate(
-        ARM, 5 * DT, q=q0, dt=DT, record_every=5, parameters=tuned, passive=True, progress=False
+        ARM,
+        5 * DT,
+        q=q0,
+        dt=DT,
+        record=tb.Record(every=5),
+        parameters=tuned,
+        passive=True,
+        progress=False,
     )
     np.testing.assert_allclose(unit.get(where), run.q[-1], rtol=1e-14, atol=1e-15)
-    plain = tb.simulate(ARM, 5 * DT, q=q0, dt=DT, record_every=5, progress=False)
+    plain = tb.simulate(ARM, 5 * DT, q=q0, dt=DT, record=tb.Record(every=5), progress=False)
     assert np.abs(plain.q[-1] - run.q[-1]).max() > 1e-6
     with pytest.raises(Exception, match="DoStep"):
         unit.own.doStep(5 * DT, 0.4 * DT)

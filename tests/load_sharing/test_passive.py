@@ -220,7 +220,9 @@ def lowered(model, q, driven):
 
 def differences(model, q, control, **options):
     """Return measured less shared normal forces of a run [N]."""
-    run = tb.simulate(model, 0.3, q=q, world=FLOOR, control=control, record_every=1, **options)
+    run = tb.simulate(
+        model, 0.3, q=q, world=FLOOR, control=control, record=tb.Record(every=1), **options
+    )
     shared = control.read(run)
     assert shared.status.max() == 0.0
     forces = shared.forces.reshape(*shared.forces.shape[:-1], 3, 3)

@@ -246,7 +246,12 @@ def test_bead_stays_on_its_wire_and_conserves_energy():
     x = np.array([1.2, -0.4])
     q = np.stack([x, 0.5 * x**2], -1)
     run = tb.simulate(
-        WIRE, 4.0, q=q, v=np.zeros((2, 2)), dt=2e-3, record=["constraint_residual", "energy"]
+        WIRE,
+        4.0,
+        q=q,
+        v=np.zeros((2, 2)),
+        dt=2e-3,
+        record=tb.Record(quantities=["constraint_residual", "energy"]),
     )
     assert float(run.data["constraint_residual"].max()) < 1e-12
     energy = np.asarray(run.data["total_energy"])

@@ -699,7 +699,7 @@ def test_free_runs_finish(name):
 def test_runs_begin_with_other_joints_where_motors_are_singular():
     """The first rows are those of the motors only where these determine the others."""
     model = tb.load("planar_3rrr")
-    fall = tb.simulate(model, 0.5, dt=1e-3, record_every=1)
+    fall = tb.simulate(model, 0.5, dt=1e-3, record=tb.Record(every=1))
     motors = np.eye(model.nv)[:3]
     for row, is_held in ((0, True), (483, False)):
         run = tb.simulate(
@@ -713,7 +713,7 @@ def test_runs_begin_with_other_joints_where_motors_are_singular():
 def test_states_that_are_singular_for_the_motors_are_answered():
     """Accelerations do not depend on the independent joints: others are selected there."""
     model = tb.load("planar_3rrr")
-    fall = tb.simulate(model, 0.5, dt=1e-3, record_every=1)
+    fall = tb.simulate(model, 0.5, dt=1e-3, record=tb.Record(every=1))
     near = slice(475, 491)
     tau = np.zeros(model.nv)
     expected = tb.loop_dynamics(model, fall.q[near], fall.v[near], tau, method="augmented")

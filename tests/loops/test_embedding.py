@@ -171,7 +171,7 @@ def test_other_velocities_are_selected_at_tenfold_condition(kind, basis):
     model, q = random_mechanism(kind, rng)
     v = np.asarray(tb.project_velocity(model, q, 3.0 * rng.normal(size=model.nv)))
     rank = len(total_pivots(np.asarray(tb.loop_jacobian(model, q))).rows)
-    how = {"q": q, "v": v, "record_dt": 2e-3}
+    how = {"q": q, "v": v, "record": tb.Record(dt=2e-3)}
     run = tb.simulate(model, 0.6, dt=1e-3, loop_method=tb.Embedding(basis), **how)
     assert run.outcome.status == "finished"
     count = model.nv - rank

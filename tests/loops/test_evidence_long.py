@@ -26,7 +26,7 @@ def test_jansen_legs_keep_energy_and_momentum_for_a_minute():
     turning = tb.project_velocity(model, q, np.eye(model.nv)[crank])
     push = tb.project_velocity(model, q, RANDOM.standard_normal(model.nv))
     v = 4.0 * turning / turning[crank] + 0.1 * push
-    run = tb.simulate(model, 60.0, q=q, v=v, world=WEIGHTLESS, dt=5e-3, record_dt=0.1)
+    run = tb.simulate(model, 60.0, q=q, v=v, world=WEIGHTLESS, dt=5e-3, record=tb.Record(dt=0.1))
     assert run.outcome.status == "finished"
     # it did walk on the spot, and every loop stayed closed
     turned = run.q[-1, model.slice("crankshaft", of="q")][0]
@@ -75,7 +75,13 @@ def test_a_biped_with_four_loops_of_a_real_file():
     assert found.rank == np.linalg.matrix_rank(held.J, tol=1e-8)
     # the hinges of each foot's four-bar are parallel to some digits only: with all constraints
     # independent the feet cannot move, and the outcome says what to do
-    options = {"q": q, "v": 0.1 * v, "passive": False, "limits": False, "record_every": 10}
+    options = {
+        "q": q,
+        "v": 0.1 * v,
+        "passive": False,
+        "limits": False,
+        "record": tb.Record(every=10),
+    }
     locked = tb.simulate(model, 0.2, **options)
     assert locked.outcome.status == "diverged"
     assert "redundancy_tolerance" in locked.outcome.message

@@ -20,7 +20,7 @@ def test_leaving_a_singular_configuration_is_reported(tmp_path):
     run = tb.simulate(model, 0.2, q=q, v=v)
     assert run.outcome.status == "finished"
     assert run.outcome.message == CHANGED
-    stored = tb.simulate(model, 0.2, q=q, v=v, store=tmp_path / "run.zarr")
+    stored = tb.simulate(model, 0.2, q=q, v=v, record=tb.Record(store=tmp_path / "run.zarr"))
     assert stored.outcome.message == CHANGED
     assert tb.load_run(tmp_path / "run.zarr").outcome.message == CHANGED
 

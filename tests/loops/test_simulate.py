@@ -15,7 +15,7 @@ def test_loops_stay_closed_and_energy_is_conserved(name):
     tree = model.without_loops()
     home = np.array(model.poses["home"]) if "home" in model.poses else model.neutral()
     v = tb.project_velocity(model, home, RANDOM.standard_normal(model.nv))
-    run = tb.simulate(model, 1.0, q=home, v=v, record_every=10)
+    run = tb.simulate(model, 1.0, q=home, v=v, record=tb.Record(every=10))
     assert run.outcome.status == "finished"
     assert np.abs(tb.constraint_residual(model, run.q)).max() < 1e-11
     rates = np.einsum("tij,tj->ti", tb.loop_jacobian(model, run.q), run.v)

@@ -23,7 +23,13 @@ def test_ten_seconds_at_a_millisecond(name, size):
     tree = model.without_loops()
     q, v = kicked(model, size)
     run = tb.simulate(
-        model, 10.0, q=q, v=v, passive=False, limits=False, record=["constraint_residual"]
+        model,
+        10.0,
+        q=q,
+        v=v,
+        passive=False,
+        limits=False,
+        record=tb.Record(quantities=["constraint_residual"]),
     )
     assert run.outcome.status == "finished"
     assert run.data["constraint_residual"].values.max() < 1e-10
@@ -47,7 +53,7 @@ def test_a_closed_chain_under_water_slows_down_and_stays_closed():
     tree = model.without_loops()
     world = tb.World(gravity=(0.0, 0.0, 0.0), fluid=tb.Water())
     q, v = kicked(model, 2.0)
-    run = tb.simulate(model, 0.5, q=q, v=v, world=world, record_every=1)
+    run = tb.simulate(model, 0.5, q=q, v=v, world=world, record=tb.Record(every=1))
     assert run.outcome.status == "finished"
     assert np.abs(tb.constraint_residual(model, run.q)).max() < 1e-10
     kinetic = tb.kinetic_energy(tree, run.q, run.v, fluid=world.fluid)

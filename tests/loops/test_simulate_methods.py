@@ -22,7 +22,7 @@ def four_bar():
 @pytest.fixture(scope="module")
 def reference(four_bar):
     model, q, v = four_bar
-    return tb.simulate(model, 0.1, q=q, v=v, dt=1e-4, record_every=100)
+    return tb.simulate(model, 0.1, q=q, v=v, dt=1e-4, record=tb.Record(every=100))
 
 
 def is_closed(model, run):

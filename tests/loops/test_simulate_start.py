@@ -68,7 +68,11 @@ def test_velocity_is_continuous_through_a_singular_pose():
     v = -np.array([1.0, 1.0, 1.0, -1.0, -1.0])
     # falls through the line at 5.65 rad/s; steps of 0.1 ms come within some 1e-4 rad of it
     run = tb.simulate(
-        model, 0.9, v=v, dt=1e-4, record_every=1, record=["constraint_singular_value"]
+        model,
+        0.9,
+        v=v,
+        dt=1e-4,
+        record=tb.Record(every=1, quantities=["constraint_singular_value"]),
     )
     near = run.data["constraint_singular_value"].values
     assert near.min() < 1e-3
@@ -87,7 +91,7 @@ def test_velocity_is_continuous_through_a_singular_pose():
 
 def test_runs_report_residuals(four_bar):
     model, home = four_bar
-    run = tb.simulate(model, 0.02, q=home, record=["constraint_residual"])
+    run = tb.simulate(model, 0.02, q=home, record=tb.Record(quantities=["constraint_residual"]))
     gaps = np.abs(tb.constraint_residual(model, run.q)).max(axis=-1)
     np.testing.assert_array_equal(run.data["constraint_residual"].values, gaps)
 
@@ -116,7 +120,9 @@ def test_loops_that_cannot_follow_end_the_run_by_name():
 def test_the_plain_integrator_takes_the_steps_of_a_run(four_bar):
     model, home = four_bar
     v = tb.project_velocity(model, home, RANDOM.standard_normal(model.nv))
-    run = tb.simulate(model, 0.05, q=home, v=v, passive=False, limits=False, record_every=10)
+    run = tb.simulate(
+        model, 0.05, q=home, v=v, passive=False, limits=False, record=tb.Record(every=10)
+    )
     record = tb.integrate_rk4(model, home, v, dt=1e-3, steps=50, record_every=10)
     # the same steps in two programs: their rounding differs
     np.testing.assert_allclose(record.q, run.q, atol=1e-12)

@@ -167,7 +167,7 @@ def test_baumgarte_passes_singular_configurations_or_says_that_it_did_not(gain):
     model = tb.load("n_four_bar_2")
     method = tb.Baumgarte(gain, gain)
     q, v = 0.3 * LEANING, 3.0 * LEANING
-    run = tb.simulate(model, 5.0, q=q, v=v, record_dt=0.02, loop_method=method)
+    run = tb.simulate(model, 5.0, q=q, v=v, record=tb.Record(dt=0.02), loop_method=method)
     kinetic = np.asarray(tb.kinetic_energy(model, run.q, run.v))
     energy = kinetic + np.asarray(tb.potential_energy(model, run.q))
     lost = np.abs(energy - energy[0]).max() / kinetic.max()
@@ -187,7 +187,7 @@ def test_each_case_of_a_batch_reports_its_own_loops():
     """One turns through singular configurations, the other stays beside them."""
     model = tb.load("n_four_bar_2")
     v, q = (np.array([x, 0.0])[:, None] * LEANING for x in (3.0, 0.3))
-    how = {"record_dt": 0.02, "loop_method": tb.Baumgarte(1.0, 1.0)}
+    how = {"record": tb.Record(dt=0.02), "loop_method": tb.Baumgarte(1.0, 1.0)}
     run = tb.simulate(model, 5.0, q=q, v=v, **how)
     assert [" opened by " in outcome.message for outcome in run.outcomes] == [True, False]
 

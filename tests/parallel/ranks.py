@@ -110,7 +110,7 @@ elif task == "control":
 
     told(tree(control=control), calls=len(calls))
 elif task == "store":
-    told(tree(store=os.path.join(folder, "run.zarr")))
+    told(tree(record=tb.Record(store=os.path.join(folder, "run.zarr"))))
 elif task == "resume":
     robot = chain(9)
     parts = tb.partition(robot, cuts=["joint_2", "joint_4", "joint_6", "joint_7"])
@@ -167,6 +167,10 @@ elif task in ("killed", "hangs"):
         disturb(5.0, lambda: os.kill(os.getpid(), how))
     store = os.path.join(folder, "long.zarr") if task == "killed" else None
     run = tb.simulate(
-        robot, 1e4, partition=parts, exchange=tb.MPIExchange(patience=3.0), store=store
+        robot,
+        1e4,
+        partition=parts,
+        exchange=tb.MPIExchange(patience=3.0),
+        record=tb.Record(store=store),
     )
     told(run)

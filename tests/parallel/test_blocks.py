@@ -61,7 +61,7 @@ def test_states_are_those_of_a_run_without_projection(start, block, name):
         command=tau,
         method=name,
         dt=DT,
-        record_every=1,
+        record=tb.Record(every=1),
         passive=False,
         limits=False,
         progress=False,

@@ -261,7 +261,14 @@ def test_run_in_threads_resumes_in_one_process(tmp_path):
     q = np.full(robot.nq, 0.5)
     whole = tb.simulate(robot, 0.1, q=q, partition=parts)
     path = tmp_path / "run.zarr"
-    tb.simulate(robot, 0.05, q=q, partition=parts, exchange=tb.ThreadExchange(2), store=path)
+    tb.simulate(
+        robot,
+        0.05,
+        q=q,
+        partition=parts,
+        exchange=tb.ThreadExchange(2),
+        record=tb.Record(store=path),
+    )
     found = tb.load_run(path)
     again = found.resume(0.05, partition=parts)
     assert same(again, whole)

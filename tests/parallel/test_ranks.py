@@ -182,7 +182,13 @@ def test_ranks_tick_together_and_count_their_overruns(tmp_path):
     # rows of ticks follow a run of the robot in parts under the command of rank 0, once it arrived
     late = int(np.argmax(run.u[:, 0] != 0.0)) if (run.u[:, 0] != 0.0).any() else len(run) - 1
     one = tb.simulate(
-        robot, run.time[late], dt=0.005, q=run.q[0], v=run.v[0], partition=parts, record_dt=0.005
+        robot,
+        run.time[late],
+        dt=0.005,
+        q=run.q[0],
+        v=run.v[0],
+        partition=parts,
+        record=tb.Record(dt=0.005),
     )
     assert np.array_equal(one.q[-1], run.q[late])
 

@@ -579,5 +579,5 @@ def test_finished_sweeps_and_runs_are_read_without_writing(tmp_path):
     Called again, a sweep and `resume` find that there is nothing to compute.
     """
     study(tmp_path / "study.zarr")
-    tb.simulate(ROBOT, 0.1, dt=0.01, store=tmp_path / "run.zarr")
+    tb.simulate(ROBOT, 0.1, dt=0.01, record=tb.Record(store=tmp_path / "run.zarr"))
     assert run_python(READING, tmp_path).split() == ["read"]

@@ -157,7 +157,7 @@ def simulated(folder, parameters, count, seed, first=0, resting=False):
             world=pool.surroundings(),
             parameters=parameters,
             dt=pool.DT,
-            record_dt=pool.DT,
+            record=tb.Record(dt=pool.DT),
             passive=False,
             limits=False,
         )

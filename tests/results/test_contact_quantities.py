@@ -18,16 +18,24 @@ def box():
     return tb.Model("box", [body])
 
 
-def slide(**options):
+def slide(quantities=(), **options):
     """A box that falls a little and slides askew until it stops, and one that rests beside it."""
     turn = [np.cos(0.3), 0.0, 0.0, np.sin(0.3)]
     q = [[*turn, 0.0, 0.0, SIZE / 2 + 1e-3], [*turn, 1.0, 2.0, SIZE / 2]]
     # the velocity is in body axes
     v = [[0.0, 0.0, 0.0, 0.6, 0.2, 0.0], [0.0] * 6]
-    return tb.simulate(box(), 0.3, q=q, v=v, world=FLOOR, record_dt=1e-3, **options)
+    return tb.simulate(
+        box(),
+        0.3,
+        q=q,
+        v=v,
+        world=FLOOR,
+        record=tb.Record(dt=1e-3, quantities=quantities),
+        **options,
+    )
 
 
-RUN = slide(record=RECORDED)
+RUN = slide(RECORDED)
 
 
 def test_recorded_contacts_have_dimensions_names_and_units():
@@ -103,7 +111,7 @@ def test_all_models_of_contact_record_the_same_way(contact):
     world = tb.World(ground=tb.Ground(static_friction=0.3, **stiff))
     run = tb.simulate(
         tb.Model("ball", [body]), 0.3, q=[1, 0, 0, 0, 0, 0, radius], v=[0, 0, 0, speed, 0, 0],
-        world=world, contact=contact, record=RECORDED,
+        world=world, contact=contact, record=tb.Record(quantities=RECORDED),
     )  # fmt: skip
     data = run.data
     at_ten = data.isel(time=10, contact=0)
@@ -142,7 +150,7 @@ def test_contacts_can_be_plotted():
 
 def test_runs_without_contact_refuse_to_record_it():
     with pytest.raises(tb.ModelError, match="record: 'contact_force': expected a run with contact"):
-        tb.simulate(box(), 0.1, record=("contact_force",))
+        tb.simulate(box(), 0.1, record=tb.Record(quantities=("contact_force",)))
     run = tb.simulate(box(), 0.1)
     assert "contact_force" not in run.names
     with pytest.raises(tb.ModelError, match="'contact_gap': expected a run with contact"):
@@ -163,7 +171,14 @@ def drop(dt, record_dt, **options):
     q = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, SIZE / 2 + 0.05]
     v = [0.0, 0.0, 0.0, 0.0, 0.0, -1.5]
     return tb.simulate(
-        box(), 0.2, q=q, v=v, world=tb.World(ground=ground), dt=dt, record_dt=record_dt, **options
+        box(),
+        0.2,
+        q=q,
+        v=v,
+        world=tb.World(ground=ground),
+        dt=dt,
+        record=tb.Record(dt=record_dt),
+        **options,
     )
 
 
@@ -195,7 +210,7 @@ def test_peaks_of_resumed_runs_are_those_of_whole_runs():
         v=whole.v[0],
         world=whole.world,
         dt=1e-3,
-        record_dt=0.1,
+        record=tb.Record(dt=0.1),
     )
     part = part.resume(0.1)
     assert part.z[-1].tobytes() == whole.z[-1].tobytes()
@@ -232,7 +247,9 @@ def test_accelerations_and_reactions_include_contact_forces(contact):
     foot = tb.Body("foot", "hip", joint=foot, inertia=tb.Inertia.point(0.5))
     leg = tb.Model("leg", [hip, foot], contacts=[tb.ContactPoint("sole", "foot")])
     h = 1e-4
-    run = tb.simulate(leg, 0.1, q=[0.28, -0.28], world=world, contact=contact, dt=h, record_every=1)
+    run = tb.simulate(
+        leg, 0.1, q=[0.28, -0.28], world=world, contact=contact, dt=h, record=tb.Record(every=1)
+    )
     vd = run.get("joint_acceleration").values[-1]
     # forces over a step are those of its middle: off by h / 2 times their rate, 150 N/s at the foot
     np.testing.assert_allclose(vd, (run.v[-1] - run.v[-2]) / h, atol=0.5 * h * 150.0 / 0.5 * 2)

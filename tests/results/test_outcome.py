@@ -55,8 +55,8 @@ def test_divergence_names_body_and_quantity_and_keeps_the_last_finite_state(meth
 def test_last_finite_state_does_not_depend_on_the_call_length():
     """Recorded at every step or at none, the same step fails."""
     start = {"q": [0.2, 0.1], "control": fails_at_half}
-    fine = tb.simulate(double_pendulum(), 1.0, **start, record_every=1)
-    coarse = tb.simulate(double_pendulum(), 1.0, **start, record_every=1000)
+    fine = tb.simulate(double_pendulum(), 1.0, **start, record=tb.Record(every=1))
+    coarse = tb.simulate(double_pendulum(), 1.0, **start, record=tb.Record(every=1000))
     assert fine.outcome.time == coarse.outcome.time
     # the stage at the end of a step is the first that fails
     assert abs(fine.outcome.time - 0.5) < 1.1e-3
@@ -69,11 +69,11 @@ def test_each_case_of_a_batch_has_its_own_outcome():
     """One diverges; the others move as if it were not there; its rows are NaN from then on."""
     q = np.array([[0.1, 0.0], [0.3, 0.2], [0.2, -0.1]])
     v = np.array([[0.0, 1e-3], [0.0, 9.0], [0.1, 1e-3]])
-    batch = tb.simulate(double_pendulum(), 0.3, q=q, v=v, control=lively, record_every=1)
+    batch = tb.simulate(double_pendulum(), 0.3, q=q, v=v, control=lively, record=tb.Record(every=1))
     assert batch.status.tolist() == ["finished", "diverged", "finished"]
     for case in range(3):
         alone = tb.simulate(
-            double_pendulum(), 0.3, q=q[case], v=v[case], control=lively, record_every=1
+            double_pendulum(), 0.3, q=q[case], v=v[case], control=lively, record=tb.Record(every=1)
         )
         count = len(alone.time)
         np.testing.assert_array_equal(batch.q[:count, case], alone.q)
@@ -130,7 +130,9 @@ def test_ctrl_c_reaches_native_loops(method):
 
     # a run that ignores the signal finishes
     with pytest.raises(KeyboardInterrupt) as stop:
-        tb.simulate(pendulum(), 1e6, method=method, q=[0.5], record_dt=10.0, progress=interrupt)
+        tb.simulate(
+            pendulum(), 1e6, method=method, q=[0.5], record=tb.Record(dt=10.0), progress=interrupt
+        )
     run = stop.value.run
     assert run.status == "interrupted"
     assert run.outcome.time > 0.0
@@ -140,7 +142,9 @@ def test_ctrl_c_reaches_native_loops(method):
 
 def test_a_budget_of_wall_time_ends_a_run():
     """Out of budget is not finished."""
-    run = tb.simulate(pendulum(), 1e6, q=[0.5], budget=1e-3, record_dt=1.0, progress=False)
+    run = tb.simulate(
+        pendulum(), 1e6, q=[0.5], budget=1e-3, record=tb.Record(dt=1.0), progress=False
+    )
     assert run.status == "budget"
     assert "0.001 s of wall time" in run.outcome.message
     assert run.time[-1] == run.outcome.time
@@ -149,7 +153,7 @@ def test_a_budget_of_wall_time_ends_a_run():
 def test_progress_is_reported_and_changes_no_bit():
     """From start to end, ever further."""
     told = []
-    start = {"q": [0.5], "record_every": 3}
+    start = {"q": [0.5], "record": tb.Record(every=3)}
     shown = tb.simulate(pendulum(), 3.0, **start, progress=lambda *now: told.append(now))
     quiet = tb.simulate(pendulum(), 3.0, **start, progress=False)
     np.testing.assert_array_equal(shown.q, quiet.q)
@@ -171,7 +175,7 @@ def test_ctrl_c_while_rows_are_written_is_raised_when_they_are_safe(tmp_path, mo
     monkeypatch.setattr(RunStore, "finish", interrupted)
     path = tmp_path / "run.zarr"
     with pytest.raises(KeyboardInterrupt) as stop:
-        tb.simulate(pendulum(), 0.1, q=[0.5], store=path)
+        tb.simulate(pendulum(), 0.1, q=[0.5], record=tb.Record(store=path))
     assert stop.value.run.status == "finished"
     assert tb.load_run(path).status == "finished"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -121,7 +121,9 @@ def test_rows_of_a_freed_run_wait_for_no_garbage_collector(options):
     gc.collect()
     gc.disable()
     try:
-        run = tb.simulate(robot, 0.2, q=q, dt=0.01, record_every=1, progress=False, **options)
+        run = tb.simulate(
+            robot, 0.2, q=q, dt=0.01, record=tb.Record(every=1), progress=False, **options
+        )
         size = run.q.nbytes + run.v.nbytes
         assert run.q.nbytes >= POOLED_BUFFER_BYTES
         before = pooled_bytes()
@@ -198,7 +200,9 @@ def test_a_minute_of_thirty_degrees_of_freedom_at_a_kilohertz_takes_twice_its_ar
     _, v = model.random_state(np.random.default_rng(0))
     tb.simulate(model, 0.01, v=0.1 * v, dt=1e-3)
     run, peak = peak_of(
-        lambda: tb.simulate(model, 60.0, v=0.1 * v, dt=1e-3, record_every=1, progress=False)
+        lambda: tb.simulate(
+            model, 60.0, v=0.1 * v, dt=1e-3, record=tb.Record(every=1), progress=False
+        )
     )
     assert len(run) == 60_001
     assert recorded_bytes(run) > 43_000_000
@@ -213,7 +217,7 @@ def test_a_large_batch_streams_in_little_memory(tmp_path):
     tb.simulate(model, 0.01, q=q, v=v, dt=1e-3)
     run, peak = peak_of(
         lambda: tb.simulate(
-            model, 5.0, q=q, v=v, dt=1e-3, record_every=1, store=tmp_path / "run.zarr"
+            model, 5.0, q=q, v=v, dt=1e-3, record=tb.Record(every=1, store=tmp_path / "run.zarr")
         )
     )
     assert recorded_bytes(run) > 980_000_000

@@ -352,7 +352,7 @@ def test_a_chunk_that_is_replaced_counts_before_and_after(tmp_path, small_chunks
     """A process that is killed between checksum and chunk leaves a readable store."""
     robot, path = double_pendulum(), tmp_path / "run.zarr"
     start = np.full((*batch, 2), 0.4)
-    tb.simulate(robot, 0.1, q=start, store=path, dt=0.01)
+    tb.simulate(robot, 0.1, q=start, record=tb.Record(store=path), dt=0.01)
     right = np.array(tb.load_run(path).q)
     # rows 9 to 11 of 16
     chunk = path / "joint_position" / "c" / "1" / "/".join("0" for _ in start.shape)

@@ -26,7 +26,7 @@ from tiburon.simulation.recorder import Recorder
 
 ROOT = Path(__file__).parents[2]
 
-KEYWORDS = {"q": [0.5, 0.2], "v": [1.0, -0.5], "dt": 1e-3, "record_every": 1}
+KEYWORDS = {"q": [0.5, 0.2], "v": [1.0, -0.5], "dt": 1e-3, "record": tb.Record(every=1)}
 
 
 def test_two_processes_cannot_record_into_one_store(tmp_path):
@@ -61,7 +61,7 @@ def test_two_processes_cannot_record_into_one_store(tmp_path):
 def test_run_continued_in_another_process_must_be_reloaded(tmp_path):
     """Of two that loaded a run, the second to resume would cut off what the first one added."""
     path = tmp_path / "run.zarr"
-    tb.simulate(double_pendulum(), 0.01, store=path, **KEYWORDS)
+    tb.simulate(double_pendulum(), 0.01, **{**KEYWORDS, "record": tb.Record(every=1, store=path)})
     first, second = tb.load_run(path), tb.load_run(path)
     longer = first.resume(0.02)
     with pytest.raises(tb.RunFileError, match=r"changed .* 11 rows then, 31 now; load it again"):
@@ -73,7 +73,7 @@ def test_run_continued_in_another_process_must_be_reloaded(tmp_path):
 def test_resuming_removes_files_that_a_killed_process_was_writing(tmp_path):
     """Zarr writes a file under another name, which stays if the process is killed."""
     path = tmp_path / "run.zarr"
-    tb.simulate(double_pendulum(), 0.01, store=path, **KEYWORDS)
+    tb.simulate(double_pendulum(), 0.01, **{**KEYWORDS, "record": tb.Record(every=1, store=path)})
     left = path / "joint_position" / "c" / "0" / f"0.{32 * 'a'}.partial"
     left.write_bytes(b"half a chunk")
     tb.load_run(path).resume(0.01)
@@ -110,7 +110,8 @@ tb.simulate(double_pendulum(), 0.01, **KEYWORDS)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 try:
-    tb.simulate(double_pendulum(), 2.0, store=sys.argv[1], **KEYWORDS)
+    record = tb.Record(every=1, store=sys.argv[1])
+    tb.simulate(double_pendulum(), 2.0, **{**KEYWORDS, "record": record})
 except tb.RunFileError as error:
     print(error.problem)
 """
@@ -150,9 +151,16 @@ def test_a_full_disk_at_the_start_leaves_nothing(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(tb.RunFileError, match=r"No space left.*start the run again"):
-            tb.simulate(double_pendulum(), 0.01, store=path, **KEYWORDS)
+            tb.simulate(
+                double_pendulum(), 0.01, **{**KEYWORDS, "record": tb.Record(every=1, store=path)}
+            )
     assert not list(tmp_path.iterdir())
-    assert tb.simulate(double_pendulum(), 0.01, store=path, **KEYWORDS).status == "finished"
+    assert (
+        tb.simulate(
+            double_pendulum(), 0.01, **{**KEYWORDS, "record": tb.Record(every=1, store=path)}
+        ).status
+        == "finished"
+    )
 
 
 def test_a_run_that_raises_can_be_resumed_in_the_same_process(tmp_path):
@@ -166,7 +174,11 @@ def test_a_run_that_raises_can_be_resumed_in_the_same_process(tmp_path):
     path = tmp_path / "run.zarr"
     with pytest.raises(ZeroDivisionError) as caught:
         tb.simulate(
-            double_pendulum(), 0.01, store=path, control=control, control_dt=1e-3, **KEYWORDS
+            double_pendulum(),
+            0.01,
+            control=control,
+            control_dt=1e-3,
+            **{**KEYWORDS, "record": tb.Record(every=1, store=path)},
         )
     assert caught.value is not None
     run = tb.load_run(path).resume(control=lambda state: [0.0, 0.0])
@@ -178,7 +190,7 @@ def test_a_run_that_raises_can_be_resumed_in_the_same_process(tmp_path):
 def test_damaged_lock_files_are_ignored_or_refused(tmp_path, damage):
     """Reading ignores them; recording needs a regular file of its own, and follows no link."""
     path = tmp_path / "run.zarr"
-    tb.simulate(double_pendulum(), 0.01, store=path, **KEYWORDS)
+    tb.simulate(double_pendulum(), 0.01, **{**KEYWORDS, "record": tb.Record(every=1, store=path)})
     lock, precious = path / LOCK, tmp_path / "precious"
     precious.write_text("years of work")
     lock.unlink()

@@ -47,8 +47,7 @@ def main(path, kind):
             control=control if kind == "control" else None,
             forces=[wind()] if kind == "forces" else (),
             dt=1e-3,
-            record_every=1,
-            store=path,
+            record=tb.Record(every=1, store=path),
             progress=halt,
         )
     except KeyboardInterrupt as stop:

@@ -76,7 +76,13 @@ def test_a_step_on_anchors_of_a_run_is_that_of_the_run():
     q = np.array([0.8, 0.2, 0.5, -0.1, 0.2, -0.3, 0.098])
     q[:4] /= np.linalg.norm(q[:4])
     run = tb.simulate(
-        model, 5e-3, q=q, v=[0.3, 0.5, -0.7, 1.0, 0.4, -0.2], world=world, record_every=1, dt=1e-3
+        model,
+        5e-3,
+        q=q,
+        v=[0.3, 0.5, -0.7, 1.0, 0.4, -0.2],
+        world=world,
+        record=tb.Record(every=1),
+        dt=1e-3,
     )
     q, v, z = run.q[-1], run.v[-1], run.z[-1]
     tau, h = 0.1 * np.arange(6.0), 1e-3
@@ -111,7 +117,7 @@ def test_a_standing_quadruped_is_differentiated_exactly():
     q[6] -= tb.contacts(dog, q, world=world).gap.min() + 3e-3
     q = dog.integrate(q, 0.01 * generator.standard_normal(dog.nv))
     v, tau = (0.05 * generator.standard_normal(dog.nv) for _ in range(2))
-    options = {"passive": False, "limits": False, "record_every": 1}
+    options = {"passive": False, "limits": False, "record": tb.Record(every=1)}
     run = tb.simulate(dog, 2e-3, q=q, v=v, world=world, **options)
     q, v, z = run.q[-1], run.v[-1], run.z[-1]
     assert 0 < np.count_nonzero(z[2:16:4]) <= 4

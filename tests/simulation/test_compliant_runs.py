@@ -24,7 +24,7 @@ def hold(state):
 
 
 def run(duration, q=STAND, v=None, **options):
-    options = {"world": FLOOR, "control": hold, "record_every": 5, **options}
+    options = {"world": FLOOR, "control": hold, "record": tb.Record(every=5), **options}
     return tb.simulate(DOG, duration, q=q, v=v, **options)
 
 
@@ -73,7 +73,7 @@ def test_forces_end_where_an_action_moves_a_robot_off_the_ground(when, method):
         world=FLOOR,
         method=method,
         dt=1e-3,
-        record_every=1,
+        record=tb.Record(every=1),
         events=[tb.TimeEvent("lift", when, action=lifted)],
     )
     assert found.z[:20, 2].min() > 10.0
@@ -138,9 +138,16 @@ def test_robot_in_water_stands_with_its_weight_minus_buoyancy():
     carried = []
     for fluid in (None, tb.Water()):
         found = tb.simulate(
-            robot, 2.0, q=q, world=world, fluid=fluid, control=stiff, dt=1e-3, record_dt=0.5,
+            robot,
+            2.0,
+            q=q,
+            world=world,
+            fluid=fluid,
+            control=stiff,
+            dt=1e-3,
+            record=tb.Record(dt=0.5),
             method="semi_implicit_euler",
-        )  # fmt: skip
+        )
         carried.append(found.z[-1, : 4 * 54].reshape(54, 4)[:, 2].sum())
     weight = 9.81 * sum(body.inertia.mass for body in robot.bodies)
     lifted = (
@@ -164,8 +171,8 @@ def test_contact_of_closed_loops_does_not_depend_on_the_cut_joint():
     )
     q = np.array(bar.poses["home"])
     start = tb.recut_state(bar, other, q)[0]
-    first = tb.simulate(bar, 0.6, q=q, world=world, record_dt=0.1)
-    second = tb.simulate(other, 0.6, q=start, world=world, record_dt=0.1)
+    first = tb.simulate(bar, 0.6, q=q, world=world, record=tb.Record(dt=0.1))
+    second = tb.simulate(other, 0.6, q=start, world=world, record=tb.Record(dt=0.1))
     assert first.contact_summary().touching[0] > 0.1
     places = [
         tb.contacts(model, found.q, world=world).point
@@ -299,7 +306,7 @@ def test_fingers_hold_a_block_that_does_not_creep():
         contact="compliant",
         contact_pairs=[("left", "block"), ("right", "block")],
         command=[20.0, 20.0, *[0.0] * 6],
-        record_dt=5.0,
+        record=tb.Record(dt=5.0),
     )
     height = found.q[:, 8]
     assert height[-1] > -0.02

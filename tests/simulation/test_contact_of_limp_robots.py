@@ -101,7 +101,7 @@ def test_limp_robots_fall_with_all_steps_solved(robot, tmp_path):
     q[:, 7:] = rng.uniform(-1.0, 1.0, (POSES, model.nq - 7))
     gaps = tb.contacts(model, q, world=FLOOR).gap
     q[:, 6] += 0.01 - gaps.min(axis=1)
-    run = tb.simulate(model, 0.4, q=q, world=FLOOR, record_every=1)
+    run = tb.simulate(model, 0.4, q=q, world=FLOOR, record=tb.Record(every=1))
     assert [str(outcome) for outcome in run.outcomes] == ["finished at 0.4 s"] * POSES
     own = run.z[..., 4 * gaps.shape[1] :]
     assert own[..., 0].max() <= 1e-8

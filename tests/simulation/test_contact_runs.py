@@ -104,7 +104,7 @@ def test_a_resumed_run_has_the_bits_of_one_that_was_not_interrupted(tmp_path):
 
 
 def test_standing_quadruped_carries_its_weight_and_stays():
-    settled = run(12.0, STAND, np.zeros(DOG.nv), record_dt=1.0)
+    settled = run(12.0, STAND, np.zeros(DOG.nv), record=tb.Record(dt=1.0))
     force = settled.z[-1, :16].reshape(4, 4)
     weight = 9.81 * sum(body.inertia.mass for body in DOG.bodies)
     np.testing.assert_allclose(force[:, :3].sum(axis=0), [0, 0, weight], atol=1e-5)
@@ -129,7 +129,7 @@ def test_contacts_without_friction_slide(contact):
             v=[0, 0, 0, speed, 0, 0],
             world=tb.World(ground=ground),
             contact=contact,
-            record_dt=1e-3,
+            record=tb.Record(dt=1e-3),
         )
         np.testing.assert_allclose(found.v[-1, :5], [0, 0, 0, speed, 0], atol=1e-14)
         assert (found.get("contact_mode").values[1:] == 1.0).all()
@@ -188,9 +188,9 @@ def test_contact_of_closed_loops_does_not_depend_on_the_cut_joint(method):
     # without friction, which would make forces of this mechanism indeterminate
     world = tb.World(ground=tb.Ground(height=0.2))
     q = np.array(bar.poses["home"])
-    first = tb.simulate(bar, 0.6, q=q, world=world, method=method, record_dt=0.1)
+    first = tb.simulate(bar, 0.6, q=q, world=world, method=method, record=tb.Record(dt=0.1))
     start = tb.recut_state(bar, other, q)[0]
-    second = tb.simulate(other, 0.6, q=start, world=world, method=method, record_dt=0.1)
+    second = tb.simulate(other, 0.6, q=start, world=world, method=method, record=tb.Record(dt=0.1))
     for model, found in ((bar, first), (other, second)):
         assert found.contact_summary().touching[0] > 0.1
         gap = tb.contacts(model, found.q, world=world).gap
@@ -244,10 +244,12 @@ def test_outcomes_tell_the_deepest_penetration_of_all_steps(record_every):
     v = np.array([[0.0] * 6, [8.6, -0.4, -17.8, 0.5, 1.6, -2.3]])
     steps = 30
     found = tb.simulate(
-        model, 0.02 * steps, dt=0.02, q=q, v=v, world=FLOOR, record_every=record_every
+        model, 0.02 * steps, dt=0.02, q=q, v=v, world=FLOOR, record=tb.Record(every=record_every)
     )
     # every step of the same run
-    all_steps = tb.simulate(model, 0.02 * steps, dt=0.02, q=q, v=v, world=FLOOR, record_every=1)
+    all_steps = tb.simulate(
+        model, 0.02 * steps, dt=0.02, q=q, v=v, world=FLOOR, record=tb.Record(every=1)
+    )
     here = tb.contacts(model, all_steps.q[:, 1], world=FLOOR)
     row, point = np.unravel_index(np.argmin(here.gap), here.gap.shape)
     deepest = found.contact_summary().deepest
@@ -445,7 +447,7 @@ def test_pairs_that_do_not_touch_give_no_contact():
 def test_pairs_of_the_model_act_in_steppers_and_linearizations():
     """Every way to run a robot has the contacts that its model names."""
     paired = two_links(contact_pairs=[tb.ContactPair("mass", "post")])
-    whole = fall_on_post(paired, record_every=1)
+    whole = fall_on_post(paired, record=tb.Record(every=1))
     steps = tb.stepper(paired, 2e-3)
     state = steps.start(q=[[0.1, 0.0]], v=[[0.2, -0.5]])
     for _ in range(200):

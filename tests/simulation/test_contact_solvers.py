@@ -30,7 +30,7 @@ LYING = [1, 0, 0, 0, 0, 0, 0.1]
 
 
 def slide(law, **options):
-    given = {"dt": 1e-3, "contact_law": law, "record_every": 1} | options
+    given = {"dt": 1e-3, "contact_law": law, "record": tb.Record(every=1)} | options
     return tb.simulate(BOX, 0.02, q=LYING, v=[0, 0, 0, 0.9, 0.4, 0], world=FLOOR, **given)
 
 
@@ -93,7 +93,7 @@ def piled(tolerance):
         0.02,
         q=PILED,
         world=FLOOR,
-        record_every=1,
+        record=tb.Record(every=1),
         contact_pairs=stacked(model),
         contact_tolerance=tolerance,
     )
@@ -121,7 +121,7 @@ def test_a_light_plate_stays_below_a_heavy_box_that_slides(ratio):
     v[9:11] = [0.4, 0.3]
     world = tb.World(ground=tb.Ground(static_friction=0.5))
     run = tb.simulate(
-        model, 0.01, q=q, v=v, world=world, record_every=1, contact_pairs=stacked(model)
+        model, 0.01, q=q, v=v, world=world, record=tb.Record(every=1), contact_pairs=stacked(model)
     )
     assert run.status == "finished"
     # 1e-8 of 98 N s leave a plate of 1 kg with 1e-6 m/s, corrected in the next step
@@ -159,7 +159,7 @@ def landing(mass, fractions, plates=1, tilt=0.0, speed=0.0, **options):
         v=[0, 0, 0, speed, 0, 0] * plates + [0, 0, 0, ALONG, 0, -DOWN],
         world=tb.World(gravity=gravity, ground=tb.Ground(static_friction=FRICTION)),
         contact_pairs=stacked(model),
-        record_every=1,
+        record=tb.Record(every=1),
         **options,
     )
     return run, time
@@ -213,7 +213,7 @@ def test_a_stack_that_has_landed_on_a_free_plate_rests(mass, height, pressed):
         q=np.ravel(q),
         v=[0, 0, 0, 0, 0, 0, 0, 0, 0, 0.3, 0.1, 0, *[0] * 6],
         world=FLOOR,
-        record_every=1,
+        record=tb.Record(every=1),
         # rounding leaves 7e-12 of a stack of three
         contact_tolerance=1e-11,
         control=thrust_by_place,
@@ -232,7 +232,7 @@ def test_bodies_that_fall_together_carry_nothing_after_they_met():
     q = [1, 0, 0, 0, 0, 0, 50.0, 1, 0, 0, 0, 0, 0, 50.14]
     v = [0, 0, 0, 0.2, 0.1, 0, 0, 0, 0, 0.2, 0.1, -0.5]
     run = tb.simulate(
-        model, 0.4, q=q, v=v, world=FLOOR, record_every=1, contact_pairs=stacked(model)
+        model, 0.4, q=q, v=v, world=FLOOR, record=tb.Record(every=1), contact_pairs=stacked(model)
     )
     impulse = 1e-3 * np.abs(run.get("contact_force").values[..., 2]).sum(axis=1)
     assert impulse.max() == pytest.approx(0.5 * 2.0 / 3.0, rel=1e-9)
@@ -316,7 +316,12 @@ def test_a_stack_of_nearly_aligned_boxes_does_not_twist():
         )
     world = tb.World(ground=tb.Ground(static_friction=0.5))
     run = tb.simulate(
-        model, 1.0, q=np.array(starts), world=world, contact_pairs=stacked(model), record_dt=0.5
+        model,
+        1.0,
+        q=np.array(starts),
+        world=world,
+        contact_pairs=stacked(model),
+        record=tb.Record(dt=0.5),
     )
     # by the tolerance of the solver in the first steps; contacts that changed places gave 1e-6
     assert np.abs(run.q[-1] - run.q[0]).max() < 1e-10

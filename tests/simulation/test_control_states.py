@@ -25,7 +25,7 @@ class Counting:
 def test_controllers_update_their_states_when_sampled(control_dt):
     """Once per step by default, else once per control_dt; commands belong to the states before."""
     run = tb.simulate(
-        MODEL, 0.1, q=[0.3], control=Counting(), control_dt=control_dt, record_every=1
+        MODEL, 0.1, q=[0.3], control=Counting(), control_dt=control_dt, record=tb.Record(every=1)
     )
     assert run.header.column("z").labels == ("count", "last")
     every = 1 if control_dt is None else 5
@@ -58,7 +58,13 @@ def test_discrete_states_of_elements_and_controllers_keep_apart():
         update=lambda now: [now.z[0] + 1.0],
     )
     run = tb.simulate(
-        MODEL, 0.02, q=[0.3], control=Counting(), control_dt=0.002, forces=[counter], record_every=1
+        MODEL,
+        0.02,
+        q=[0.3],
+        control=Counting(),
+        control_dt=0.002,
+        forces=[counter],
+        record=tb.Record(every=1),
     )
     assert run.header.column("z").labels == ("counter.steps", "count", "last")
     np.testing.assert_array_equal(run.z[:, 0], np.arange(21.0))
@@ -76,7 +82,7 @@ def test_combined_controllers_keep_their_own_discrete_states():
             return {NAME: state.own_z[0]}, [1.0 - state.own_z[0]]
 
     control = tb.CombinedControl((Other(), tb.PD(0.2, 5.0, 1.0), Counting()))
-    run = tb.simulate(MODEL, 0.01, q=[0.3], control=control, record_every=1)
+    run = tb.simulate(MODEL, 0.01, q=[0.3], control=control, record=tb.Record(every=1))
     assert run.header.column("z").labels == ("flips", "count", "last")
     np.testing.assert_array_equal(run.z[:, 0], (1 + np.arange(11)) % 2)
     np.testing.assert_array_equal(run.z[:, 1], 4.0 + np.arange(11))

@@ -100,7 +100,12 @@ def test_an_anchored_foot_slides_with_kinetic_friction() -> None:
 def test_states_are_updated_once_per_step(method: str) -> None:
     """A counter counts steps, whatever the number of stages."""
     run = tb.simulate(
-        _foot_model(), 0.05, forces=[_counter()], method=method, adaptive=False, record_every=1
+        _foot_model(),
+        0.05,
+        forces=[_counter()],
+        method=method,
+        adaptive=False,
+        record=tb.Record(every=1),
     )
     np.testing.assert_array_equal(run.z[:, 0], np.arange(51.0))
     assert run.header.column("z").labels == ("counter.steps",)
@@ -131,7 +136,7 @@ def test_a_stored_run_has_discrete_states(tmp_path: Any) -> None:
     model, forces = _foot_model(), [_anchored(0.4)]
     start: dict[str, Any] = {"q": [0.1, -1e-3], "v": [1.0, 0.0], "world": _slope(0.2)}
     whole = tb.simulate(model, 0.3, forces=forces, **start)
-    tb.simulate(model, 0.1, forces=forces, store=tmp_path / "run.zarr", **start)
+    tb.simulate(model, 0.1, forces=forces, record=tb.Record(store=tmp_path / "run.zarr"), **start)
     loaded = tb.load_run(tmp_path / "run.zarr").resume(0.2, forces=forces)
     for name in ("q", "v", "z"):
         np.testing.assert_array_equal(loaded.array(name)[-1], whole.array(name)[-1])
@@ -142,7 +147,9 @@ def test_events_inside_a_step_do_not_update_twice() -> None:
     kick = tb.TimeEvent("kick", 0.0105, action=lambda state: {"v": state.v + 1.0})
     seen = tb.TimeEvent("seen", 0.0203)
     for events in ((kick,), (seen,), (kick, seen)):
-        run = tb.simulate(_foot_model(), 0.03, forces=[_counter()], events=events, record_every=1)
+        run = tb.simulate(
+            _foot_model(), 0.03, forces=[_counter()], events=events, record=tb.Record(every=1)
+        )
         np.testing.assert_array_equal(run.z[:, 0], np.arange(31.0))
 
 
@@ -154,7 +161,7 @@ def test_controllers_and_discrete_states_share_the_held_values(sampled: bool) ->
         return np.array([1.0, 0.0]) + 0.0 * state.v
 
     control = tb.traced(push) if sampled else lambda state: push(state)
-    what: dict[str, Any] = {"control": control, "control_dt": 0.005, "record_every": 1}
+    what: dict[str, Any] = {"control": control, "control_dt": 0.005, "record": tb.Record(every=1)}
     counted = tb.simulate(_foot_model(), 0.03, forces=[_counter()], **what)
     plain = tb.simulate(_foot_model(), 0.03, **what)
     np.testing.assert_array_equal(counted.z[:, 0], np.arange(31.0))

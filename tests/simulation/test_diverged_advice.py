@@ -19,7 +19,7 @@ def test_diverged_stiff_robot_advises_an_implicit_method():
     assert "tiburon check" in run.outcome.message
     helped = tb.simulate(model, 0.02, method="rosenbrock")
     assert helped.outcome.status == "finished"
-    exact = tb.simulate(model, 0.02, dt=1e-5, record_dt=1e-3)
+    exact = tb.simulate(model, 0.02, dt=1e-5, record=tb.Record(dt=1e-3))
     # of order three, stiff parts at rest: some 1e-6 rad at steps of 1 ms
     np.testing.assert_allclose(helped.q[-1], exact.q[-1], atol=1e-5)
 

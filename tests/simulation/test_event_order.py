@@ -96,7 +96,13 @@ def test_the_tip_of_an_arm_never_falls_through_the_floor(method, e):
         tb.Event("told", tip_height, direction=-1),
     ]
     run = tb.simulate(
-        arm, 3.0, q=[1.5, 0.4], v=[0.2, -0.1], events=events, method=method, record_every=1
+        arm,
+        3.0,
+        q=[1.5, 0.4],
+        v=[0.2, -0.1],
+        events=events,
+        method=method,
+        record=tb.Record(every=1),
     )
     _, places = tb.forward_kinematics(arm, run.q, "tip")
     assert run.status == "zeno"
@@ -189,7 +195,7 @@ def test_short_flights_within_a_step_are_all_found(method):
     touch = tb.Event("bounce", height, direction=-1, action=lambda s: {"v": [0.5 * GRAVITY * 4e-3]})
     start = 0.5 * GRAVITY * 2e-3**2
     run = tb.simulate(
-        ball(), 0.06, q=[start], events=[touch], method=method, dt=0.01, record_dt=0.01
+        ball(), 0.06, q=[start], events=[touch], method=method, dt=0.01, record=tb.Record(dt=0.01)
     )
     times = 2e-3 + 4e-3 * np.arange(15)
     assert run.status == "finished"
@@ -299,7 +305,7 @@ def test_events_within_a_step_are_handled_in_order_of_time(method):
         events=events,
         method=method,
         dt=0.1,
-        record_dt=0.1,
+        record=tb.Record(dt=0.1),
     )
     assert [event.name for event in run.events] == ["a", "b", "c"]
     np.testing.assert_allclose([e.time for e in run.events], [0.31, 0.33, 0.34], rtol=0, atol=1e-11)
@@ -332,7 +338,7 @@ def test_time_events_on_the_time_grid_are_triggered_once(method, dt):
     times = [round(dt * n, 10) for n in (1, 7, 29, 57, 99, count)]
     events = [tb.TimeEvent(f"at {time}", time) for time in times]
     keywords = {"v": [1.0], "world": STILL, "method": method, "dt": dt}
-    run = tb.simulate(slider(), count * dt, events=events, record_every=1, **keywords)
+    run = tb.simulate(slider(), count * dt, events=events, record=tb.Record(every=1), **keywords)
     assert [event.name for event in run.events] == [event.name for event in events]
     np.testing.assert_allclose([event.time for event in run.events], times, rtol=1e-14)
     kicks = [tb.TimeEvent(e.name, e.time, action=lambda s: {"v": s.v + 1.0}) for e in events]
@@ -382,7 +388,14 @@ def test_an_event_at_the_end_of_a_run_is_reported(method):
     there = tb.Event("there", coordinate(0, 1.0))
     dt = 2.0**-9
     run = tb.simulate(
-        slider(), 0.5, v=[2.0], world=STILL, events=[there], method=method, dt=dt, record_every=16
+        slider(),
+        0.5,
+        v=[2.0],
+        world=STILL,
+        events=[there],
+        method=method,
+        dt=dt,
+        record=tb.Record(every=16),
     )
     assert [event.name for event in run.events] == ["there"]
     assert abs(run.events[0].time - 0.5) < 3e-12
@@ -407,11 +420,11 @@ def test_resumed_run_has_the_events_of_an_uninterrupted_run(tmp_path, method, cu
         tb.TimeEvent("middle", 0.4512),
         tb.Event("low", tb.traced(lambda state: state.q[0] - 0.01)),
     ]
-    keywords = {"q": [1.0], "events": events, "method": method, "record_dt": 0.05}
+    keywords = {"q": [1.0], "events": events, "method": method, "record": tb.Record(dt=0.05)}
     keywords["dt"] = 0.01 if cut != 1.35 else 0.05
     whole = tb.simulate(ball(), 2.0, **keywords)
     path = tmp_path / "run.zarr"
-    tb.simulate(ball(), cut, store=path, **keywords)
+    tb.simulate(ball(), cut, **{**keywords, "record": tb.Record(dt=0.05, store=path)})
     found = tb.load_run(path).resume(2.0, events=events)
     told = [[(e.name, e.time, e.v[0]) for e in run.events] for run in (found, whole)]
     assert told[0] == told[1]

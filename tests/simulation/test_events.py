@@ -127,7 +127,7 @@ def test_cases_of_a_batch_have_their_own_events(method):
 def test_time_event_is_located_and_changes_the_velocity(method):
     """A kick between two times of the grid: the parabola after it is known."""
     kick = tb.TimeEvent("kick", 0.30041, action=lambda state: {"v": state.v + 2.0})
-    run = tb.simulate(ball(), 0.6, q=[1.0], events=[kick], method=method, record_dt=0.1)
+    run = tb.simulate(ball(), 0.6, q=[1.0], events=[kick], method=method, record=tb.Record(dt=0.1))
     assert abs(run.events[0].time - 0.30041) < LOCATED
     expected = 1.0 - 0.5 * GRAVITY * run.time**2 + 2.0 * np.maximum(run.time - 0.30041, 0.0)
     np.testing.assert_allclose(run.q[:, 0], expected, rtol=0, atol=1e-11)

@@ -81,7 +81,7 @@ def test_rows_are_those_of_single_steps(monkeypatch, shape, every):
                 monkeypatch,
                 model,
                 1e-3 * steps,
-                record_every=every,
+                record=tb.Record(every=every),
                 method=method,
                 **start(model, shape),
             )
@@ -92,7 +92,12 @@ def test_rows_of_a_floating_robot_are_those_of_single_steps(monkeypatch):
     model = floating()
     for method in ("rk4", "semi_implicit_euler"):
         both_ways(
-            monkeypatch, model, 0.02, record_every=1, method=method, **start(model, (9,), speed=3.0)
+            monkeypatch,
+            model,
+            0.02,
+            record=tb.Record(every=1),
+            method=method,
+            **start(model, (9,), speed=3.0),
         )
 
 
@@ -101,7 +106,7 @@ def test_blocks_of_cases_and_threads_change_no_bit(monkeypatch):
     import tiburon.native.row_loop as row_loop_module
 
     model = double_pendulum()
-    keywords = {"record_every": 2, **start(model, (203,))}
+    keywords = {"record": tb.Record(every=2), **start(model, (203,))}
     whole = tb.simulate(model, 0.03, threads=1, **keywords)
     monkeypatch.setattr(row_loop_module, "BLOCK_BYTES", 2000)
     compare(tb.simulate(model, 0.03, threads=1, **keywords), whole)
@@ -113,7 +118,7 @@ def test_number_of_steps_per_call_changes_no_bit(monkeypatch):
     """Calls that end between two rows, and calls of one step."""
     model = double_pendulum()
     for shape in ((), (5,)):
-        keywords = {"record_every": 3, **start(model, shape)}
+        keywords = {"record": tb.Record(every=3), **start(model, shape)}
         whole = tb.simulate(model, 0.05, **keywords)
         for most in (1, 4, 7):
             with monkeypatch.context() as patch:
@@ -133,7 +138,9 @@ def test_diverged_cases_end_at_the_step_of_a_single_run(monkeypatch, every):
     model = double_pendulum()
     state = start(model, (41,))
     state["v"][3], state["v"][30], state["v"][31] = (1.0, 8.0), (1.0, 12.0), (0.0, 1e160)
-    run = both_ways(monkeypatch, model, 0.05, record_every=every, control=lively, **state)
+    run = both_ways(
+        monkeypatch, model, 0.05, record=tb.Record(every=every), control=lively, **state
+    )
     assert np.flatnonzero(run.status == "diverged").tolist() == [3, 30, 31]
     # one at once, two on the way
     ends = [run.outcomes[case].time for case in (31, 30, 3)]
@@ -146,7 +153,13 @@ def test_diverged_single_run_ends_at_the_diverging_step(monkeypatch):
     """So does a run of which nothing is left."""
     model = double_pendulum()
     run = both_ways(
-        monkeypatch, model, 0.05, record_every=1, control=lively, q=[0.3, 0.2], v=[1.0, 10.0]
+        monkeypatch,
+        model,
+        0.05,
+        record=tb.Record(every=1),
+        control=lively,
+        q=[0.3, 0.2],
+        v=[1.0, 10.0],
     )
     assert run.status == "diverged"
     assert 5 < len(run) < 50
@@ -166,7 +179,7 @@ def test_controller_of_a_batch_is_called_between_rows(monkeypatch):
             0.05,
             control=control,
             control_dt=hold,
-            record_every=3,
+            record=tb.Record(every=3),
             **start(model, (5,)),
         )
 
@@ -182,7 +195,12 @@ def test_commands_of_a_traced_controller_are_recorded(monkeypatch):
     model = double_pendulum()
     for shape in ((), (5,)):
         run = both_ways(
-            monkeypatch, model, 0.02, control=spring, record_every=2, **start(model, shape)
+            monkeypatch,
+            model,
+            0.02,
+            control=spring,
+            record=tb.Record(every=2),
+            **start(model, shape),
         )
         expected = -3.0 * run.time.reshape(-1, *[1] * len(shape)) * run.q[..., 0]
         np.testing.assert_allclose(run.u[..., 0], expected, rtol=1e-14)
@@ -198,7 +216,7 @@ def test_continuous_states_and_parameters_of_cases(monkeypatch):
         monkeypatch,
         model,
         0.02,
-        record_every=1,
+        record=tb.Record(every=1),
         command={"drive": 5.0},
         parameters={f"{base.bodies[0].name}.mass": mass},
         **start(model, (5,)),
@@ -211,7 +229,9 @@ def test_sensors_sample_between_rows(monkeypatch):
     """What they say lasts until they look again."""
     model = double_pendulum()
     sensors = [tb.JointSensor("joints", rate=250.0, noise=0.01, seed=3)]
-    run = both_ways(monkeypatch, model, 0.03, record_every=1, sensors=sensors, **start(model, (5,)))
+    run = both_ways(
+        monkeypatch, model, 0.03, record=tb.Record(every=1), sensors=sensors, **start(model, (5,))
+    )
     assert np.isfinite(run.array("sensed")).all()
 
 
@@ -231,7 +251,7 @@ def test_robot_without_joints_has_continuous_states():
 def test_ctrl_c_keeps_the_computed_rows(monkeypatch, shape):
     """The rows up to there, and a state to continue from."""
     model = double_pendulum()
-    keywords = {"record_every": 1, **start(model, shape)}
+    keywords = {"record": tb.Record(every=1), **start(model, shape)}
     whole = tb.simulate(model, 0.2, **keywords)
     monkeypatch.setattr(run_module, "INTERVAL", 0.0)
     monkeypatch.setattr(fixed_run_module, "PLAN_STEPS", 16)
@@ -252,12 +272,16 @@ def test_ctrl_c_keeps_the_computed_rows(monkeypatch, shape):
 def test_a_batch_that_streams_is_that_in_memory(monkeypatch, tmp_path):
     """Chunks of seven rows: native calls end where a chunk is full, and start from its end."""
     model = double_pendulum()
-    keywords = {"record_every": 1, **start(model, (5,))}
+    keywords = {"record": tb.Record(every=1), **start(model, (5,))}
     whole = tb.simulate(model, 0.05, **keywords)
     for rows in (1, 7):
         row = 8 * (1 + 5 * 6)
         monkeypatch.setattr(store_module, "CHUNK_BYTES", rows * row)
-        run = tb.simulate(model, 0.05, store=tmp_path / f"{rows}.zarr", **keywords)
+        run = tb.simulate(
+            model,
+            0.05,
+            **{**keywords, "record": tb.Record(every=1, store=tmp_path / f"{rows}.zarr")},
+        )
         assert run.store.chunk_rows == rows
         compare(run, whole)
 
@@ -265,7 +289,9 @@ def test_a_batch_that_streams_is_that_in_memory(monkeypatch, tmp_path):
 def test_constant_commands_are_expanded_on_first_access():
     """All rows have them, whatever is read first; parts and saved runs as well."""
     model = double_pendulum()
-    run = tb.simulate(model, 0.02, command=[0.5, -1.0], record_every=1, **start(model, (3,)))
+    run = tb.simulate(
+        model, 0.02, command=[0.5, -1.0], record=tb.Record(every=1), **start(model, (3,))
+    )
     part = run.part(stop=0.01, case=1)
     assert np.array_equal(part.u, np.tile([0.5, -1.0], (11, 1)))
     assert np.array_equal(run.u, np.tile([0.5, -1.0], (21, 3, 1)))
@@ -361,7 +387,7 @@ def test_sparse_rows_are_stored_with_intermediate_checkpoints(monkeypatch, tmp_p
     monkeypatch.setattr(fixed_run_module, "PLAN_STEPS", 250)
     monkeypatch.setattr(run_module, "RowWriter", Watched)
     found = tb.simulate(
-        tb.load("pendulum"), 1.0, record_dt=0.1, store=tmp_path / "run", progress=False
+        tb.load("pendulum"), 1.0, record=tb.Record(dt=0.1, store=tmp_path / "run"), progress=False
     )
     assert len(found) == 11
     assert any(whole for time, whole in steps if time < 0.9)
@@ -385,7 +411,7 @@ def test_steps_of_a_batch_with_many_held_values_equal_those_of_single_cases(thre
     model, world = plate()
     states = start(model, (21,), 0.3)
     states["q"][:, 6] = 0.1 + 0.05 * RANDOM.random(21)
-    options = {"world": world, "dt": 1e-3, "record_every": 7, "progress": False}
+    options = {"world": world, "dt": 1e-3, "record": tb.Record(every=7), "progress": False}
     batch = tb.simulate(model, 0.3, threads=threads, **states, **options)
     assert batch.z.shape[-1] >= 64
     assert (batch.z[-1] != 0.0).any(axis=-1).all()
@@ -406,7 +432,7 @@ def test_cases_that_diverge_between_rows_leave_others_their_bits(monkeypatch):
         # not a number below a height, which cases reach one after the other or never
         return [0.0] * 5 + [1e-9 * np.sqrt(state.q[6] - 0.12)]
 
-    options = {"world": world, "dt": 1e-3, "record_every": 9, "progress": False}
+    options = {"world": world, "dt": 1e-3, "record": tb.Record(every=9), "progress": False}
     run = both_ways(monkeypatch, model, 0.2, control=control, **states, **options)
     assert 2 < (run.status != "finished").sum() < 11
 

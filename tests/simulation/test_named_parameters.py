@@ -64,7 +64,7 @@ def test_masses_damping_gains_and_water_are_accepted(tmp_path):
         "control.stiffness": GAINS,
     }
     record = ["total_energy", "joint_reaction", "joint_force", "joint_acceleration"]
-    options = {"control": control, "record": record, **START}
+    options = {"control": control, "record": tb.Record(quantities=record), **START}
     run = tb.simulate(robot(), 0.1, fluid=SEAS, parameters=named, **options)
     assert run.q.shape == (11, CASES, 3)
     half = tb.simulate(robot(), 0.05, fluid=SEAS, parameters=named, **options)
@@ -155,7 +155,7 @@ def test_robots_with_loops():
         f"{joint}.damping": damping,
     }
     record = ["total_energy", "constraint_singular_value", "joint_reaction"]
-    run = tb.simulate(bar, 0.1, parameters=named, record=record)
+    run = tb.simulate(bar, 0.1, parameters=named, record=tb.Record(quantities=record))
     for k in range(CASES):
         bodies = []
         for part in bar.bodies:
@@ -167,7 +167,9 @@ def test_robots_with_loops():
                 part = replace(part, joint=replace(part.joint, passive=passive))
             bodies.append(part)
         parts = bar._parts._replace(bodies=tuple(bodies))
-        alone = tb.simulate(tb.Model._of(bar.name, parts, bar.about), 0.1, record=record)
+        alone = tb.simulate(
+            tb.Model._of(bar.name, parts, bar.about), 0.1, record=tb.Record(quantities=record)
+        )
         close(run.q[:, k], alone.q)
         for name in record:
             close(run.data[name].values[:, k], alone.data[name].values, 1e-9)

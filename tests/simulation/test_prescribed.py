@@ -127,7 +127,7 @@ def test_saved_runs_resume_with_the_same_bits(vehicle, tmp_path):
     given = {name: [path.of(name) for path in paths] for name in ARM}
     how = {"prescribed": given, "fluid": tb.Water(), "dt": 0.01, **PLAIN}
     whole = tb.simulate(vehicle, 0.4, **how)
-    tb.simulate(vehicle, 0.2, store=tmp_path / "run.zarr", **how)
+    tb.simulate(vehicle, 0.2, record=tb.Record(store=tmp_path / "run.zarr"), **how)
     run = tb.load_run(tmp_path / "run.zarr").resume(0.2)
     assert np.array_equal(run.q[-1], whole.q[-1])
 
@@ -242,7 +242,14 @@ def test_a_prescribed_arm_lifts_what_stands_on_rigid_contact():
     for dt in (1e-3, 5e-4):
         q, v, _ = lifted(0.0)
         run = tb.simulate(
-            robot, 1.5, prescribed={"hip": NOD}, q=q[0], v=v[0], world=FLOOR, dt=dt, record_dt=1e-3
+            robot,
+            1.5,
+            prescribed={"hip": NOD},
+            q=q[0],
+            v=v[0],
+            world=FLOOR,
+            dt=dt,
+            record=tb.Record(dt=1e-3),
         )
         assert run.outcome.status == "finished"
         q, v, vd = lifted(run.time)
@@ -265,7 +272,7 @@ def test_a_prescribed_arm_lifts_what_stands_on_rigid_contact():
 
 def test_prescribed_joints_bounce_and_land_as_driven_ones():
     """A Driven joint has no variables of its own; the jack starts at rest and jumps."""
-    (q, *_), how = lifted(0.0), {"world": FLOOR, "dt": 1e-3, "record_dt": 1e-3}
+    (q, *_), how = lifted(0.0), {"world": FLOOR, "dt": 1e-3, "record": tb.Record(dt=1e-3)}
     ours = tb.simulate(jack(), 1.0, prescribed={"hip": NOD}, q=q[0] + [0.02, 0.0], **how)
     theirs = tb.simulate(jack(driven=True), 1.0, q=q[0, :1] + 0.02, **how)
     pushed = np.abs(theirs.get("contact_force").values[:, 0, 2]) > 0.0
@@ -316,7 +323,7 @@ def test_prescribed_cranks_of_loops_step_on_rigid_contact():
     rotation, position = tb.forward_kinematics(robot, q, "coupler")
     q[0] -= (position + rotation @ [0.1, 0.0, -0.5])[2] - RADIUS - 0.02
     v = np.array(tb.project_velocity(robot, q, [0.0, xd, 0.0, 0.0], hold=["crank", "lift"]))
-    how = {"world": FLOOR, "dt": 1e-3, "record_dt": 1e-3}
+    how = {"world": FLOOR, "dt": 1e-3, "record": tb.Record(dt=1e-3)}
     ours = tb.simulate(robot, 0.5, q=q, v=v, prescribed={"crank": TURN}, **how)
     others = [0, 2, 3]
     theirs = tb.simulate(stepper_leg(driven=True), 0.5, q=q[others], v=v[others], **how)
@@ -371,7 +378,13 @@ def test_momentum_changes_by_the_impulses_of_contacts(rate, slips):
     path = tb.Polynomial((0.0, 0.0, 0.5 * rate))
     rough, h = tb.World(ground=tb.Ground(static_friction=mu, kinetic_friction=mu)), 1e-3
     run = tb.simulate(
-        robot, 0.4, prescribed={"throw": path}, q=[0.0, 0.1, 0.0], world=rough, dt=h, record_dt=h
+        robot,
+        0.4,
+        prescribed={"throw": path},
+        q=[0.0, 0.1, 0.0],
+        world=rough,
+        dt=h,
+        record=tb.Record(dt=h),
     )
     force = run.get("contact_force").values[1:, 0]
     force = force * np.sign(force[-1, 2])

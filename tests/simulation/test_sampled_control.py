@@ -27,10 +27,10 @@ def run(control, duration=0.5, **options):
 @pytest.mark.parametrize("start", [np.zeros(1), np.zeros((2, 1))])
 def test_sampled_controller_counts_its_calls(record_dt, start):
     """One more at every hundredth of a second, natively as in Python."""
-    native = run(inside, q=start, record_dt=record_dt)
+    native = run(inside, q=start, record=tb.Record(dt=record_dt))
     expected = 1.0 + np.floor(native.time / 0.01 + 1e-6)
     assert np.array_equal(native.u.reshape(len(expected), -1)[:, 0], expected)
-    python = run(ramp, q=start, record_dt=record_dt)
+    python = run(ramp, q=start, record=tb.Record(dt=record_dt))
     assert np.array_equal(native.u, python.u)
     assert np.array_equal(native.q, python.q)
 

@@ -29,7 +29,7 @@ def model():
 
 def test_a_pendulum_follows_its_closed_form():
     """A pendulum as its elliptic functions say, at the error of RK4 with 1 ms."""
-    run = tb.simulate(pendulum(), 1.0, v=[2.9], record_dt=0.25)
+    run = tb.simulate(pendulum(), 1.0, v=[2.9], record=tb.Record(dt=0.25))
     for time, q, v in zip(run.time, run.q, run.v, strict=True):
         # h^4 times a sixth derivative of order 1e4, 1 s
         np.testing.assert_allclose([q[0], v[0]], pendulum_closed_form(2.9, time), atol=1e-10)
@@ -40,7 +40,7 @@ def test_simulate_takes_the_steps_of_integrate_rk4():
     model = rover()
     q, v = model.random_state(np.random.default_rng(5))
     run = tb.simulate(
-        model, 0.05, q=q, v=v, record_every=1, passive=False, limits=False, method="rk4"
+        model, 0.05, q=q, v=v, record=tb.Record(every=1), passive=False, limits=False, method="rk4"
     )
     reference = tb.integrate_rk4(model, q, v, dt=1e-3, steps=50)
     # two programs round in different places; 50 steps
@@ -55,9 +55,9 @@ def test_simulate_takes_the_steps_of_integrate_rk4():
 def test_recording_changes_no_bit(model, method, control_dt):
     """Every step, every seventh, or only the ends: the same motion and commands."""
     options = {**START, "control": spring, "control_dt": control_dt, "method": method}
-    fine = tb.simulate(model, 0.2, **options, record_every=1)
+    fine = tb.simulate(model, 0.2, **options, record=tb.Record(every=1))
     for every in (7, 200):
-        coarse = tb.simulate(model, 0.2, **options, record_every=every)
+        coarse = tb.simulate(model, 0.2, **options, record=tb.Record(every=every))
         places = np.minimum(np.arange(0, 200 + every, every), 200)
         np.testing.assert_array_equal(coarse.time, fine.time[places])
         np.testing.assert_array_equal(coarse.q, fine.q[places])
@@ -66,7 +66,7 @@ def test_recording_changes_no_bit(model, method, control_dt):
 
 def test_wall_clock_time_changes_no_bit(model, monkeypatch):
     """A machine a thousand times slower returns to Python after every step."""
-    options = {**START, "control": spring, "record_every": 9}
+    options = {**START, "control": spring, "record": tb.Record(every=9)}
     quick = tb.simulate(model, 0.2, **options)
     monkeypatch.setattr("tiburon.simulation.run.CHUNK_SECONDS", 1e-9)
     slow = tb.simulate(model, 0.2, **options)
@@ -98,7 +98,7 @@ def test_a_traced_controller_acts_at_every_stage(model):
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_sampled_controllers_are_the_same_in_python_and_traced(model, method):
     """Held commands: what a function does natively it does when called; rounding apart."""
-    options = {**START, "control_dt": 0.02, "record_dt": 0.005, "method": method}
+    options = {**START, "control_dt": 0.02, "record": tb.Record(dt=0.005), "method": method}
     native = tb.simulate(model, 0.5, **options, control=spring)
     called = tb.simulate(model, 0.5, **options, control=python_spring)
     np.testing.assert_allclose(called.q, native.q, rtol=0, atol=1e-11)
@@ -109,12 +109,13 @@ def test_sampled_controllers_are_the_same_in_python_and_traced(model, method):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"record_every": 1}, {"record_every": 3}, {"sensors": "joint"}]
+    "options",
+    [{}, {"record": tb.Record(every=1)}, {"record": tb.Record(every=3)}, {"sensors": "joint"}],
 )
 def test_all_ways_of_calling_a_controller_agree(model, options):
     """The short way for one robot, the general way, and a batch of one take the same steps."""
     if "sensors" in options:
-        options = {"sensors": [tb.JointSensor("joints")], "record_every": 1}
+        options = {"sensors": [tb.JointSensor("joints")], "record": tb.Record(every=1)}
     plain = {key: value for key, value in options.items() if key != "sensors"}
     short = tb.simulate(model, 0.3, **START, control=python_spring, **plain)
     batch = {name: [values] for name, values in START.items()}
@@ -143,7 +144,7 @@ def test_a_controller_with_states_of_its_own(model):
             force = -30.0 * state.q[0] - 6.0 * state.v[0] - 20.0 * state.own[0]
             return {"shoulder": force}, [state.q[0]]
 
-    run = tb.simulate(model, 0.4, **START, control=Integrator(), record_every=1)
+    run = tb.simulate(model, 0.4, **START, control=Integrator(), record=tb.Record(every=1))
     assert run.data["internal_state"].coords["state"].values.tolist() == ["shoulder.integral"]
     # Simpson's rule on the recorded motion, error h^4
     h, q = 1e-3, run.q[:, 0]
@@ -232,7 +233,12 @@ def test_a_state_reports_joints_by_name(model):
         ({"method": "rk5"}, OptionError, "method"),
         ({"method": "rk4", "adaptive": True}, OptionError, "method with adaptive steps"),
         ({"q": [0.0]}, ShapeError, "q: expected 2"),
-        ({"record_every": 0}, DomainError, "record_every"),
+        ({"record": "energy"}, DomainError, r"write record=tb\.Record\(quantities=\['ene"),
+        (
+            {"record": 10},
+            DomainError,
+            r"record: expected a Record, .* record=tb\.Record\(every=10\)",
+        ),
         ({"control": 3.0}, ModelError, "control: expected a function"),
         ({"control": lambda state: {"wrist": 1.0}}, UnknownNameError, "unknown command 'wrist'"),
         ({"control": lambda state: [1.0]}, ShapeError, "2 joint forces"),

@@ -32,7 +32,7 @@ def test_floating_arm_conserves_momentum_under_internal_forces(method):
         method=method,
         rtol=1e-11,
         atol=1e-12,
-        record_dt=0.5,
+        record=tb.Record(dt=0.5),
         passive=False,
         limits=False,
     )
@@ -51,7 +51,9 @@ def test_floating_walking_machine_conserves_momentum():
     """Aquarobot (McMillan 1994, chapter 8) released in space: motors brake, momentum stays."""
     model = tb.load("aquarobot")
     v = 0.3 * np.random.default_rng(3).standard_normal(model.nv)
-    run = tb.simulate(model, 0.5, v=v, world=WEIGHTLESS, record_dt=0.1, passive=False, limits=False)
+    run = tb.simulate(
+        model, 0.5, v=v, world=WEIGHTLESS, record=tb.Record(dt=0.1), passive=False, limits=False
+    )
     assert run.status == "finished"
     momentum, energy = run.get("momentum").values, run.get("kinetic_energy").values
     # RK4 at 1 ms, legs swinging at some tenths of a radian per second
@@ -68,7 +70,7 @@ def test_energy_drifts_as_the_order_predicts_over_a_million_steps():
     drifts = []
     for dt, steps in ((4e-3, 250_000), (2e-3, 500_000), (1e-3, 1_000_000)):
         run = tb.simulate(
-            model, dt * steps, q=[1.2], dt=dt, record_every=steps // 10, progress=False
+            model, dt * steps, q=[1.2], dt=dt, record=tb.Record(every=steps // 10), progress=False
         )
         assert run.status == "finished"
         energy = run.get("total_energy").values

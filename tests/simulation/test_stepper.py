@@ -44,7 +44,7 @@ def stepped(model, q=None, v=None, method=None, **options):
         control=lambda now: u[min(int(now.time / (SUBSTEPS * DT) + 0.5), INTERVALS - 1)],
         control_dt=SUBSTEPS * DT,
         method=method,
-        record_every=SUBSTEPS,
+        record=tb.Record(every=SUBSTEPS),
         progress=False,
         **options,
     )
@@ -137,7 +137,7 @@ def test_observation_reward_and_end_are_those_of_the_functions():
         command=u,
         dt=DT,
         parameters={"link_3.mass": np.linspace(1.0, 5.0, CASES)},
-        record_every=SUBSTEPS,
+        record=tb.Record(every=SUBSTEPS),
         progress=False,
     )
     assert run.q[-1].tobytes() == now.q.tobytes()
@@ -218,7 +218,7 @@ def test_a_controller_reads_the_action_and_keeps_discrete_states():
             v=v,
             command=force,
             dt=DT,
-            record_every=SUBSTEPS,
+            record=tb.Record(every=SUBSTEPS),
             progress=False,
         )
         state = stepper.step(state, action).state
@@ -287,7 +287,7 @@ def test_parameters_that_all_cases_share_are_those_of_each():
         q=q,
         dt=DT,
         parameters=gravity,
-        record_every=SUBSTEPS,
+        record=tb.Record(every=SUBSTEPS),
         progress=False,
     )
     for start in (stepper.start(q=q), stepper.start(q=q, parameters=gravity)):
@@ -301,7 +301,9 @@ def test_paths_of_cases_remain_where_other_parameters_are_given():
     ]
     given = {"parameters": {"link_3.mass": 3.0}, "prescribed": {"joint_1": paths}}
     stepper = tb.stepper(ARM, DT, substeps=SUBSTEPS, **given)
-    run = tb.simulate(ARM, SUBSTEPS * DT, dt=DT, record_every=SUBSTEPS, progress=False, **given)
+    run = tb.simulate(
+        ARM, SUBSTEPS * DT, dt=DT, record=tb.Record(every=SUBSTEPS), progress=False, **given
+    )
     start = stepper.start(cases=3, parameters={"link_3.mass": np.full(3, 3.0)})
     assert stepper.step(start).state.q.tobytes() == run.q[-1].tobytes()
     assert run.q[-1, 0, 0] != run.q[-1, 2, 0]

@@ -77,7 +77,7 @@ def test_sliding_over_tile_edges_keeps_the_velocity(shape):
     along /= np.linalg.norm(along)
     rotation = np.array(axis_angle_to_matrix(tuple(axis / np.linalg.norm(axis)), angle))
     v = np.array([0.0, 0.0, 0.0, *(rotation.T @ (1.7 * along))])
-    run = tb.simulate(thing, 1.0, q=q, v=v, world=world, record_dt=0.01)
+    run = tb.simulate(thing, 1.0, q=q, v=v, world=world, record=tb.Record(dt=0.01))
     speeds = run.v
     np.testing.assert_allclose(speeds, np.tile(v, (len(speeds), 1)), atol=1e-11)
     assert run.contact_summary().touching.max() > 0.9
@@ -227,7 +227,7 @@ def test_a_box_lies_across_ridges_without_vertices_below_it():
     model = body(tb.BoxShape(tuple(size.tolist())), 3.0, moment)
     # vertices are at multiples of 0.5 m; dropped by 1 mm, turned by 0.1 rad
     q = np.array([np.cos(0.05), 0, 0, np.sin(0.05), 0.45, 0.25, 0.051])
-    run = tb.simulate(model, 0.3, q=q, world=world, record_dt=0.1)
+    run = tb.simulate(model, 0.3, q=q, world=world, record=tb.Record(dt=0.1))
     assert run.status == "finished"
     assert abs(run.q[-1, 6] - 0.05) < 1e-6
     np.testing.assert_allclose(run.q[-1, :4], q[:4], atol=1e-6)
@@ -267,7 +267,7 @@ def check_drops(name, smooth, count, duration, seed):
     v = np.concatenate(
         [3 * rng.standard_normal((count, 3)), 0.7 * rng.standard_normal((count, 3))], 1
     )
-    run = tb.simulate(model, duration, q=q, v=v, world=world, record_every=1)
+    run = tb.simulate(model, duration, q=q, v=v, world=world, record=tb.Record(every=1))
     assert [outcome.status for outcome in run.outcomes] == ["finished"] * count
     energy = mass * (0.5 * np.sum(run.v[..., 3:] ** 2, -1) + 9.81 * run.q[..., 6])
     energy += 0.5 * np.sum(np.array(moment) * run.v[..., :3] ** 2, -1)
@@ -326,7 +326,7 @@ def test_a_box_does_not_sink_into_steep_triangles_of_half_its_length(count):
     ]
     v = np.hstack([w, turned])
     box = body(tb.BoxShape(size), mass, moment)
-    run = tb.simulate(box, 0.5, q=q, v=v, world=world, record_every=1)
+    run = tb.simulate(box, 0.5, q=q, v=v, world=world, record=tb.Record(every=1))
     assert [outcome.status for outcome in run.outcomes] == ["finished"] * count
     energy = mass * (0.5 * np.sum(run.v[..., 3:] ** 2, -1) + 9.81 * run.q[..., 6])
     energy += 0.5 * np.sum(moment * run.v[..., :3] ** 2, -1)
@@ -380,7 +380,7 @@ def test_a_plank_lies_across_two_smooth_ridges():
     q = [np.cos(turn), 0, 0, np.sin(turn), 0.03, 0.02, 0.26]
     plank = body(tb.BoxShape(size), mass, moment)
     world = uneven(heights, 0.25, 0.8, smooth=True)
-    run = tb.simulate(plank, 1.0, q=q, world=world, record_every=1)
+    run = tb.simulate(plank, 1.0, q=q, world=world, record=tb.Record(every=1))
     assert run.status == "finished"
     energy = mass * (0.5 * np.sum(run.v[:, 3:] ** 2, -1) + 9.81 * run.q[:, 6])
     energy += 0.5 * np.sum(moment * run.v[:, :3] ** 2, -1)

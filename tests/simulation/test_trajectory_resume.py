@@ -57,7 +57,7 @@ def test_killed_run_resumes_to_the_bits_of_an_uninterrupted_one(tmp_path, kind):
     assert killed.status == "killed"
     assert 1000 * HALT / 2 < len(killed) < 1000 * DURATION
     whole = tb.simulate(
-        double_pendulum(), DURATION, v=START, dt=1e-3, record_every=1, **given(kind)
+        double_pendulum(), DURATION, v=START, dt=1e-3, record=tb.Record(every=1), **given(kind)
     )
     count = len(killed)
     assert np.array_equal(killed.q, whole.q[:count])
@@ -82,9 +82,14 @@ def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, 
             raise RuntimeError("crash")
 
     model = double_pendulum()
-    keywords = {"v": START, "dt": 1e-3, "record_every": 1}
+    keywords = {"v": START, "dt": 1e-3, "record": tb.Record(every=1)}
     with pytest.raises(RuntimeError, match="crash"):
-        tb.simulate(model, 0.5, store=tmp_path / "run.zarr", progress=crash, **keywords)
+        tb.simulate(
+            model,
+            0.5,
+            progress=crash,
+            **{**keywords, "record": tb.Record(every=1, store=tmp_path / "run.zarr")},
+        )
     found = tb.load_run(tmp_path / "run.zarr")
     assert found.status == "killed"
     if found.checkpoint is None:
@@ -108,7 +113,7 @@ def test_interrupted_runs_keep_the_computed_rows(tmp_path):
     assert len(run) > 1000 * HALT / 2
     assert run.outcome.time == run.span[1]
     whole = tb.simulate(
-        double_pendulum(), DURATION, v=START, dt=1e-3, record_every=1, control=control
+        double_pendulum(), DURATION, v=START, dt=1e-3, record=tb.Record(every=1), control=control
     )
     assert equal(run.resume(control=control), whole)
 
@@ -128,9 +133,9 @@ def test_finished_runs_can_be_extended(tmp_path, stored, every, shape):
     """A longer run equals a short one gone on with, also where its end was between two rows."""
     model = double_pendulum()
     q, v, u = kicked(model, 3, shape)
-    keywords = {"q": q, "v": v, "dt": 1e-3, "record_every": every, "command": u}
+    keywords = {"q": q, "v": v, "dt": 1e-3, "record": tb.Record(every=every), "command": u}
     store = tmp_path / "run.zarr" if stored else None
-    run = tb.simulate(model, 0.1, store=store, **keywords)
+    run = tb.simulate(model, 0.1, **{**keywords, "record": tb.Record(every=every, store=store)})
     if stored:
         run = tb.load_run(tmp_path / "run.zarr")
     longer = run.resume(0.05).resume(0.03)
@@ -171,10 +176,14 @@ def test_streaming_changes_no_bits(tmp_path, monkeypatch):
     """Rows in memory, on disk, and on disk with a checkpoint at every turn are the same."""
     model = double_pendulum()
     _, v, _ = kicked(model, 8)
-    kept = tb.simulate(model, 0.5, v=v, dt=1e-3, record_every=1)
-    streamed = tb.simulate(model, 0.5, v=v, dt=1e-3, record_every=1, store=tmp_path / "a.zarr")
+    kept = tb.simulate(model, 0.5, v=v, dt=1e-3, record=tb.Record(every=1))
+    streamed = tb.simulate(
+        model, 0.5, v=v, dt=1e-3, record=tb.Record(every=1, store=tmp_path / "a.zarr")
+    )
     monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
-    often = tb.simulate(model, 0.5, v=v, dt=1e-3, record_every=1, store=tmp_path / "b.zarr")
+    often = tb.simulate(
+        model, 0.5, v=v, dt=1e-3, record=tb.Record(every=1, store=tmp_path / "b.zarr")
+    )
     assert equal(kept, streamed)
     assert equal(kept, often)
 
@@ -184,8 +193,10 @@ def test_the_memory_of_integrators_is_part_of_a_checkpoint(tmp_path, method):
     """Lengths of steps that adapt, and histories of multi-step methods, go through the file."""
     model = double_pendulum()
     q, v, _ = kicked(model, 3)
-    keywords = {"q": q, "v": v, "dt": 1e-3, "record_every": 7, "method": method}
-    tb.simulate(model, 0.1, store=tmp_path / "run.zarr", **keywords)
+    keywords = {"q": q, "v": v, "dt": 1e-3, "record": tb.Record(every=7), "method": method}
+    tb.simulate(
+        model, 0.1, **{**keywords, "record": tb.Record(every=7, store=tmp_path / "run.zarr")}
+    )
     longer = tb.load_run(tmp_path / "run.zarr").resume(0.05).resume(0.03)
     assert equal(longer, tb.simulate(model, 0.18, **keywords))
 
@@ -214,9 +225,15 @@ def test_sensor_readings_and_events_continue_after_resume(tmp_path, shape, every
         return -3.0 * told[..., :2] - told[..., 2:]
 
     events = [tb.Event("crossing", crossing), tb.TimeEvent("late", 0.03)]
-    keywords = {"q": q, "v": v, "dt": 1e-3, "record_every": every, "sensors": [encoders]}
+    keywords = {"q": q, "v": v, "dt": 1e-3, "record": tb.Record(every=every), "sensors": [encoders]}
     path = tmp_path / "run.zarr"
-    tb.simulate(model, 0.105, store=path, control=hold, events=events, **keywords)
+    tb.simulate(
+        model,
+        0.105,
+        control=hold,
+        events=events,
+        **{**keywords, "record": tb.Record(every=every, store=path)},
+    )
     again = {"control": hold, "events": events}
     tb.load_run(path).resume(0.05, **again).resume(0.045, **again)
     found = tb.load_run(path)
@@ -233,7 +250,7 @@ def test_rows_between_readings_hold_the_last_one():
     model = double_pendulum()
     q, v, _ = kicked(model, 3)
     sensor = tb.JointSensor("encoders", rate=100.0, noise=0.0)
-    run = tb.simulate(model, 0.1, q=q, v=v, dt=1e-3, record_every=1, sensors=[sensor])
+    run = tb.simulate(model, 0.1, q=q, v=v, dt=1e-3, record=tb.Record(every=1), sensors=[sensor])
     told = run.array("sensor")[:-1, :2].reshape(10, 10, 2)
     assert np.array_equal(told, np.broadcast_to(told[:, :1], told.shape))
     assert np.allclose(told[:, 0], run.q[:-1:10], atol=1e-12)

@@ -31,11 +31,18 @@ WRONG = {
     "rows without room": (
         {"duration": 1e12},
         tb.DomainError,
-        "record_dt: expected rows that fit in memory",
+        "record: expected rows that fit in memory",
     ),
-    "rows between steps": ({"record_dt": 1e-4}, tb.DomainError, "record_dt: .* 0.1 steps"),
-    "rows in no steps": ({"record_every": 0}, tb.DomainError, "record_every"),
-    "an unknown quantity": ({"record": "energies"}, tb.UnknownNameError, "mean 'energy'"),
+    "rows between steps": (
+        {"record": tb.Record(dt=1e-4)},
+        tb.DomainError,
+        "Record: dt: .* 0.1 steps",
+    ),
+    "an unknown quantity": (
+        {"record": tb.Record(quantities="energies")},
+        tb.UnknownNameError,
+        "mean 'energy'",
+    ),
     "an unknown method": ({"method": "rk5"}, tb.OptionError, "method: expected 'euler'"),
     "a step that cannot adapt": ({"adaptive": True}, tb.OptionError, "method with adaptive steps"),
     "control that is no function": ({"control": 3}, tb.ModelError, "a function of the state"),

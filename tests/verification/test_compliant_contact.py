@@ -61,7 +61,13 @@ def test_a_start_with_slip_slides_at_once():
     ground = {**SOFT, "static_friction": 0.9, "kinetic_friction": 0.1}
     start = [0.0, 0.0, -mass * G / k]
     run = tb.simulate(
-        SLIDER, 1e-3, q=start, v=[0.2, 0, 0], world=slope(0, **ground), dt=1e-4, record_every=1
+        SLIDER,
+        1e-3,
+        q=start,
+        v=[0.2, 0, 0],
+        world=slope(0, **ground),
+        dt=1e-4,
+        record=tb.Record(every=1),
     )
     # spring and damper pull with 12 N and more: between both limits of friction
     assert 0.1 * mass * G < 60.0 * 0.2 < 0.9 * mass * G
@@ -80,7 +86,7 @@ def test_contact_never_pulls():
     """A strong damper would hold a ball back as it leaves."""
     world = tb.World(ground=tb.Ground(normal_stiffness=2e4, normal_damping=120.0))
     run = tb.simulate(BALL, 0.5, q=at(0.2), v=[0, 0, 0, 0, 0, -2], world=world, dt=5e-4,
-                      record_every=1)  # fmt: skip
+                      record=tb.Record(every=1))  # fmt: skip
     force = run.z[:, 2]
     assert force.min() == 0.0
     assert force.max() > 100.0
@@ -98,7 +104,7 @@ def test_a_block_below_the_friction_angle_stays(heading):
     down = np.array([math.cos(heading), math.sin(heading)])
     load = 2.0 * G * math.sin(angle)
     run = tb.simulate(
-        SLIDER, 60.0, q=[0, 0, -2 * G * math.cos(angle) / k], world=world, record_dt=20.0
+        SLIDER, 60.0, q=[0, 0, -2 * G * math.cos(angle) / k], world=world, record=tb.Record(dt=20.0)
     )
     # the first swing may slide; afterwards nothing creeps
     assert np.abs(run.q[3] - run.q[2]).max() < 1e-13
@@ -109,7 +115,7 @@ def test_a_block_below_the_friction_angle_stays(heading):
 @pytest.mark.parametrize("heading", [0.0, 0.7, 2.4])
 def test_block_above_the_friction_angle_slides_by_coulombs_law(heading):
     world = slope(20.0, heading, static_friction=0.2, **SOFT)
-    run = tb.simulate(SLIDER, 3.0, q=[0, 0, -1e-3], world=world, record_dt=1.0)
+    run = tb.simulate(SLIDER, 3.0, q=[0, 0, -1e-3], world=world, record=tb.Record(dt=1.0))
     speed = np.hypot(run.v[:, 0], run.v[:, 1])
     assert speed[3] - speed[2] == pytest.approx(1.511540684, rel=1e-9)
     assert run.z[-1, 3] == 0.0
@@ -121,7 +127,9 @@ def test_static_friction_holds_where_kinetic_friction_slides():
     world = slope(17.0, **surface)
     assert 0.2 < math.tan(math.radians(17.0)) < 0.4
     still, sliding = (
-        tb.simulate(SLIDER, 2.0, q=[0, 0, -9e-4], v=[v, 0, 0], world=world, record_dt=1.0)
+        tb.simulate(
+            SLIDER, 2.0, q=[0, 0, -9e-4], v=[v, 0, 0], world=world, record=tb.Record(dt=1.0)
+        )
         for v in (0.0, 0.3)
     )
     assert abs(still.v[-1, 0]) < 1e-6
@@ -165,7 +173,7 @@ def test_slider_on_a_belt_sticks_and_slips_with_the_period_of_coulomb():
             world=tb.World(ground=ground),
             forces=[tb.ForceFunction("pull", pull)],
             dt=1e-4,
-            record_every=5,
+            record=tb.Record(every=5),
         )
         sticks = run.z[:, 3] > 0.5
         starts = run.time[1:][~sticks[1:] & sticks[:-1]]
@@ -177,7 +185,7 @@ def test_slider_on_a_belt_sticks_and_slips_with_the_period_of_coulomb():
 
 def test_rolling_ball_has_the_closed_form_acceleration():
     world = slope(20.0, 0.4, static_friction=0.5, **SOFT)
-    run = tb.simulate(BALL, 1.5, q=at(RADIUS - G / 2e4), world=world, record_dt=0.5)
+    run = tb.simulate(BALL, 1.5, q=at(RADIUS - G / 2e4), world=world, record=tb.Record(dt=0.5))
     speed = np.hypot(run.v[:, 3], run.v[:, 4])
     speed = np.linalg.norm([_world_velocity(q, v) for q, v in zip(run.q, run.v, strict=True)],
                            axis=1)  # fmt: skip
@@ -208,7 +216,7 @@ def test_restitution_of_hunt_and_crossley_is_that_of_the_closed_form():
     errors = []
     for dt in (4e-4, 2e-4, 1e-4, 5e-5):
         run = tb.simulate(BALL, 0.2, q=at(RADIUS + 0.01), v=[0, 0, 0, 0, 0, -0.8], world=world,
-                          dt=dt, record_dt=0.2)  # fmt: skip
+                          dt=dt, record=tb.Record(dt=0.2))  # fmt: skip
         errors.append(abs(run.v[-1, 5] / 0.8 - 0.788539126))
     assert errors[-1] < 2e-6
     assert np.log2(errors[0] / errors[-1]) / 3 > 1.5
@@ -233,7 +241,7 @@ def test_forces_of_a_block_converge_to_those_of_rigid_contact():
     errors = []
     for k in (1e4, 4e4):
         world = slope(20.0, static_friction=0.5, normal_stiffness=k, normal_damping=0.3 * k**0.5)
-        run = tb.simulate(model, 6.0, q=at(0.1), world=world, dt=1e-3, record_dt=6.0)
+        run = tb.simulate(model, 6.0, q=at(0.1), world=world, dt=1e-3, record=tb.Record(dt=6.0))
         normal = run.z[-1, :16].reshape(4, 4)[:, 2]
         edges = normal.reshape(2, 2).sum(axis=1)
         # the book's block is 0.2 high, gravity pulls toward +x
@@ -266,7 +274,7 @@ def test_two_free_bodies_exchange_momentum_and_lose_energy():
     v = np.array([3.0, -5.0, 8.0, 2.0, 0.2, 0.1, 0.5, -0.3, 0.8, 0.0, 0.1, 0.0])
     world = tb.World(gravity=(0, 0, 0))
     run = tb.simulate(
-        model, 0.4, q=q, v=v, world=world, contact="compliant", dt=1e-4, record_every=10
+        model, 0.4, q=q, v=v, world=world, contact="compliant", dt=1e-4, record=tb.Record(every=10)
     )
     assert run.contact_summary().peak_force.max() > 20.0
 
@@ -292,8 +300,15 @@ def test_energy_of_tumbling_boxes_never_grows():
     q[:, :4] = generator.standard_normal((16, 4))
     q[:, :4] /= np.linalg.norm(q[:, :4], axis=1, keepdims=True)
     v = 2.0 * generator.standard_normal((16, 6))
-    run = tb.simulate(model, 1.0, q=q, v=v, world=world, dt=1e-4, record_every=20,
-                      record=["contact.energy"])  # fmt: skip
+    run = tb.simulate(
+        model,
+        1.0,
+        q=q,
+        v=v,
+        world=world,
+        dt=1e-4,
+        record=tb.Record(every=20, quantities=["contact.energy"]),
+    )
     kinetic = np.array([tb.kinetic_energy(model, a, b) for a, b in zip(run.q, run.v, strict=True)])
     total = kinetic + 2.0 * G * run.q[..., 6] + run.data["contact.energy"]
     assert run.contact_summary().slipping.max() > 0.0
@@ -308,7 +323,7 @@ def test_sticking_contact_keeps_the_order_of_the_integrator():
 
     def end(dt):
         run = tb.simulate(SLIDER, 0.4, q=[0.3, -0.2, -0.0096], v=[0.05, -0.03, 0.0], world=world,
-                          dt=dt, record_every=1)  # fmt: skip
+                          dt=dt, record=tb.Record(every=1))  # fmt: skip
         assert np.all(run.z[:, 3] == 1.0)
         assert run.z[0, 2] > 0.0
         return np.r_[run.q[-1], run.v[-1]]
@@ -327,7 +342,7 @@ def test_a_law_of_the_user_replaces_spring_and_damper():
         return 3e6 * d * np.sqrt(d) * (1.0 + 0.8 * touch.rate)
 
     world = tb.World(ground=tb.Ground(static_friction=0.5, planar_stiffness=2e4))
-    options = {"world": world, "contact": "compliant", "record_dt": 1.0}
+    options = {"world": world, "contact": "compliant", "record": tb.Record(dt=1.0)}
     run = tb.simulate(BALL, 8.0, q=at(RADIUS), contact_law=hertz, dt=5e-4, **options)
     assert RADIUS - run.q[-1, 6] == pytest.approx((G / 3e6) ** (2 / 3), rel=1e-3)
 
@@ -381,7 +396,7 @@ def test_the_largest_safe_step_is_the_one_that_holds(method):
         options = {"q": [0, 0, -4e-5], "world": world, "dt": dt, "method": method}
         if share > 1.0:
             with pytest.raises(tb.DomainError, match=r"largest|at most"):
-                tb.simulate(SLIDER, 3000 * dt, record_every=3000, **options)
+                tb.simulate(SLIDER, 3000 * dt, record=tb.Record(every=3000), **options)
         else:
-            run = tb.simulate(SLIDER, 3000 * dt, record_every=3000, **options)
+            run = tb.simulate(SLIDER, 3000 * dt, record=tb.Record(every=3000), **options)
             assert run.z[-1, 2] == pytest.approx(2 * G, rel=1e-3)

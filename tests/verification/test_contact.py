@@ -19,7 +19,7 @@ def test_block_sticks_below_the_angle_of_friction():
     mu = 0.4
     world = slope(math.degrees(0.999 * math.atan(mu)), static_friction=mu)
     start = resting(SIZE[2] / 2)
-    run = tb.simulate(BLOCK, 10.0, q=start, world=world, record_dt=1.0)
+    run = tb.simulate(BLOCK, 10.0, q=start, world=world, record=tb.Record(dt=1.0))
     # tolerance of the solver in the first steps, which begin without known forces
     assert np.abs(run.q[-1] - start).max() < 1e-9
     assert np.abs(run.q[-1] - run.q[1]).max() < 1e-14
@@ -32,7 +32,7 @@ def test_block_sticks_for_an_hour_below_the_angle_of_friction():
     mu = 0.4
     world = slope(math.degrees(0.999 * math.atan(mu)), static_friction=mu)
     start = resting(SIZE[2] / 2)
-    run = tb.simulate(BLOCK, 3600.0, q=start, world=world, dt=4e-3, record_dt=600.0)
+    run = tb.simulate(BLOCK, 3600.0, q=start, world=world, dt=4e-3, record=tb.Record(dt=600.0))
     assert run.status == "finished"
     assert np.abs(run.q - start).max() < 1e-9
     assert np.abs(run.q[-1] - run.q[1]).max() < 1e-12
@@ -46,7 +46,7 @@ def test_block_slides_above_the_angle_of_friction(heading, kick):
     # in axes of the block
     v = kick * np.array([0, 0, 0, math.cos(heading - 0.4), math.sin(heading - 0.4), 0])
     world = slope(20, heading, static_friction=0.2)
-    run = tb.simulate(BLOCK, 1.0, q=resting(0.1), v=v, world=world, record_dt=0.1)
+    run = tb.simulate(BLOCK, 1.0, q=resting(0.1), v=v, world=world, record=tb.Record(dt=0.1))
     travel = (run.q[:, 4:7] - run.q[0, 4:7]) @ down
     expected = kick * run.time + 0.5 * 1.511540684 * run.time**2
     np.testing.assert_allclose(travel, expected, atol=3e-10)
@@ -61,7 +61,12 @@ def test_edge_forces_of_a_block_on_a_slope(mu, lower, upper):
     world = slope(20, static_friction=mu)
     # the block lies along the slope: its edges across it carry these normal forces
     run = tb.simulate(
-        BLOCK, 0.1, q=resting(0.1, HEADING), world=world, record_dt=0.1, contact_tolerance=1e-12
+        BLOCK,
+        0.1,
+        q=resting(0.1, HEADING),
+        world=world,
+        record=tb.Record(dt=0.1),
+        contact_tolerance=1e-12,
     )
     force = run.z[-1, :32].reshape(8, 4)[:, 2]
     here = tb.contacts(BLOCK, run.q[-1], world=world)
@@ -74,11 +79,13 @@ def test_edge_forces_of_a_block_on_a_slope(mu, lower, upper):
 def test_static_friction_holds_where_kinetic_friction_slides():
     # tan 20 deg = 0.364 lies between the two coefficients
     world = slope(20, static_friction=0.4, kinetic_friction=0.2)
-    rest = tb.simulate(BLOCK, 1.0, q=resting(0.1, HEADING), world=world, record_dt=0.5)
+    rest = tb.simulate(BLOCK, 1.0, q=resting(0.1, HEADING), world=world, record=tb.Record(dt=0.5))
     assert np.abs(rest.q[-1] - rest.q[0]).max() < 1e-9
     # body axes lie along the slope
     v = np.array([0, 0, 0, 0.3, 0, 0])
-    run = tb.simulate(BLOCK, 1.0, q=resting(0.1, HEADING), v=v, world=world, record_dt=0.5)
+    run = tb.simulate(
+        BLOCK, 1.0, q=resting(0.1, HEADING), v=v, world=world, record=tb.Record(dt=0.5)
+    )
     travel = (run.q[-1, 4:7] - run.q[0, 4:7]) @ ALONG
     assert travel == pytest.approx(0.3 + 0.5 * 1.511540684, abs=1e-9)
 
@@ -92,7 +99,7 @@ def test_a_start_with_slip_has_kinetic_friction_from_the_first_step(speed):
     v[:, 3:5] = speed * np.array([math.cos(0.3), math.sin(0.3)])
     v[1, :3] = np.cross([0, 0, 1 / RADIUS], v[1, 3:])
     q = np.tile([1.0, 0, 0, 0, 0.1, -0.2, RADIUS], (2, 1))
-    run = tb.simulate(BALL, h, q=q, v=v, world=world, dt=h, record_every=1)
+    run = tb.simulate(BALL, h, q=q, v=v, world=world, dt=h, record=tb.Record(every=1))
     after = np.linalg.norm(run.v[-1, :, 3:], axis=-1)
     # body axes turn with the ball: the integral of its velocity does not depend on them
     moved = np.linalg.norm(run.q[-1, :, 4:] - q[:, 4:], axis=-1)
@@ -116,7 +123,12 @@ def test_ball_rolls_or_slips_down_a_slope(mu):
     errors = []
     for dt in (4e-3, 2e-3, 1e-3):
         run = tb.simulate(
-            BALL, 0.4, q=resting(RADIUS), world=slope(20, static_friction=mu), dt=dt, record_dt=0.4
+            BALL,
+            0.4,
+            q=resting(RADIUS),
+            world=slope(20, static_friction=mu),
+            dt=dt,
+            record=tb.Record(dt=0.4),
         )
         errors.append(abs((run.q[-1, 4:7] - run.q[0, 4:7]) @ ALONG - 0.08 * expected))
         assert run.q[-1, 6] == pytest.approx(RADIUS, abs=1e-8)
@@ -130,7 +142,9 @@ def test_sliding_ball_starts_to_roll():
     errors = []
     for dt in (2e-3, 1e-3, 5e-4):
         world = tb.World(ground=tb.Ground(static_friction=mu))
-        run = tb.simulate(BALL, 0.3, q=resting(RADIUS, 0.0), v=v, world=world, dt=dt, record_dt=0.1)
+        run = tb.simulate(
+            BALL, 0.3, q=resting(RADIUS, 0.0), v=v, world=world, dt=dt, record=tb.Record(dt=0.1)
+        )
         rolling = 2 * speed / (7 * mu * G)
         path = 12 * speed**2 / (49 * mu * G) + 5 / 7 * speed * (0.3 - rolling)
         errors.append(abs(run.q[-1, 4] - run.q[0, 4] - path))
@@ -140,7 +154,7 @@ def test_sliding_ball_starts_to_roll():
 
 def test_bouncing_ball_comes_to_rest_after_the_sum_of_its_bounces():
     world = tb.World(ground=tb.Ground(restitution=0.8))
-    run = tb.simulate(BALL, 5.0, q=resting(RADIUS + 1.0), world=world, record_dt=0.001)
+    run = tb.simulate(BALL, 5.0, q=resting(RADIUS + 1.0), world=world, record=tb.Record(dt=0.001))
     height = run.q[:, 6] - RADIUS
     end = run.time[np.flatnonzero(np.abs(height) > 1e-7)[-1]]
     # bounces shorter than a step are lost: (1 + e)/(1 - e) of them
@@ -157,7 +171,9 @@ def test_end_of_the_bounces_converges_with_the_step():
     world = tb.World(ground=tb.Ground(restitution=0.8))
     steps, errors = np.array([4e-3, 2e-3, 1e-3, 5e-4, 2.5e-4]), []
     for dt in steps:
-        run = tb.simulate(BALL, 4.2, q=resting(RADIUS + 1.0), world=world, dt=dt, record_every=1)
+        run = tb.simulate(
+            BALL, 4.2, q=resting(RADIUS + 1.0), world=world, dt=dt, record=tb.Record(every=1)
+        )
         flying = np.flatnonzero(np.abs(run.q[:, 6] - RADIUS) > 1e-9)
         errors.append(4.063712769 - run.time[flying[-1]])
     assert np.polyfit(np.log(steps), np.log(errors), 1)[0] > 0.8
@@ -166,7 +182,7 @@ def test_end_of_the_bounces_converges_with_the_step():
 
 def test_perfect_restitution_conserves_energy():
     world = tb.World(ground=tb.Ground(restitution=1.0))
-    run = tb.simulate(BALL, 20.0, q=resting(RADIUS + 1.0), world=world, record_dt=0.01)
+    run = tb.simulate(BALL, 20.0, q=resting(RADIUS + 1.0), world=world, record=tb.Record(dt=0.01))
     energy = tb.kinetic_energy(BALL, run.q, run.v) + G * (run.q[:, 6] - RADIUS)
     # twenty-two bounces
     np.testing.assert_allclose(energy, G, rtol=1e-9)
@@ -227,7 +243,7 @@ def test_momentum_of_a_pile_is_conserved():
     v[3:6], v[9:12], v[6:9] = (1.0, 0.1, 0), (-1.5, 0.0, 0.0), (0, 3.0, 1.0)
     v[15:18] = (0.0, -1.6, 0.0)
     space = tb.World(gravity=(0, 0, 0))
-    run = tb.simulate(pile, 0.5, q=q, v=v, world=space, contact="rigid", record_dt=0.001)
+    run = tb.simulate(pile, 0.5, q=q, v=v, world=space, contact="rigid", record=tb.Record(dt=0.001))
     assert (run.contact_summary().peak_force > 0).sum() >= 2
     momentum = tb.momentum(pile, run.q, run.v, at="world")
     np.testing.assert_allclose(momentum, np.broadcast_to(momentum[0], momentum.shape), atol=2e-3)

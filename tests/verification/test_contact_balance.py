@@ -78,7 +78,9 @@ def test_random_pile(restitution):
         quaternion = rng.normal(size=4)
         q += [*(quaternion / np.linalg.norm(quaternion)), 0.05 * k, -0.04 * k, 0.35 + 0.4 * k]
         v += [*rng.normal(size=3), *rng.uniform(-0.5, 0.5, size=2), -1.0 - k]
-    run = tb.simulate(model, 0.6, q=q, v=v, world=world, dt=1e-3, record_every=1, **QUIET)
+    run = tb.simulate(
+        model, 0.6, q=q, v=v, world=world, dt=1e-3, record=tb.Record(every=1), **QUIET
+    )
     touched = run.z[:, : 4 * len(tb.contacts(model, q, world=world).names)]
     assert np.any(touched != 0.0)
     mass = sum(body.inertia.mass for body in model.bodies)
@@ -102,7 +104,14 @@ def test_spinning_tall_box_lands_on_an_edge():
     q = np.array([np.cos(0.25), np.sin(0.25), 0, 0, 0, 0, lowest + 0.01])
     spin = R.T @ np.array([0.0, 0.0, 30.0])
     run = tb.simulate(
-        model, 0.3, q=q, v=[*spin, 0, 0, 0], world=world, dt=5e-4, record_every=1, **QUIET
+        model,
+        0.3,
+        q=q,
+        v=[*spin, 0, 0, 0],
+        world=world,
+        dt=5e-4,
+        record=tb.Record(every=1),
+        **QUIET,
     )
     growth = balance(model, run, world, np.array([0, 0, -3.0 * G]))
     assert growth.max() < 1e-5 * energy(model, run, world)[0]
@@ -147,7 +156,9 @@ def test_universal_spherical_and_planar_joints():
     mass = sum(body.inertia.mass for body in model.bodies)
     errors = []
     for dt in (1e-3, 2.5e-4):
-        run = tb.simulate(model, 0.25, q=q, v=v, world=world, dt=dt, record_every=1, **QUIET)
+        run = tb.simulate(
+            model, 0.25, q=q, v=v, world=world, dt=dt, record=tb.Record(every=1), **QUIET
+        )
         errors.append(imbalance(model, run, world, np.array([0, 0, -mass * G])))
     assert errors[0] < 2e-3
     assert errors[1] < 0.5 * errors[0]
@@ -165,7 +176,7 @@ def test_sea_floor_carries_the_weight_in_water():
     model = tb.Model("crab", [free("crab", tb.BoxShape(size), 2.0, size, fluid=wet)])
     world = tb.World(ground=tb.Ground(static_friction=0.5, height=-20.0), fluid=tb.Water(1025.0))
     run = tb.simulate(
-        model, 0.2, q=[1, 0, 0, 0, 3, -2, -19.95], world=world, record_every=1, **QUIET
+        model, 0.2, q=[1, 0, 0, 0, 3, -2, -19.95], world=world, record=tb.Record(every=1), **QUIET
     )
     total = forces(run, model, world)[-1]
     np.testing.assert_allclose(total, [0, 0, (2.0 - 1025.0 * 1.2e-3) * G], atol=1e-7)
@@ -231,7 +242,7 @@ def test_arm_presses_a_wall():
     q = np.array([lean, bend])
     assert tb.contacts(arm, q, world=world).gap[0] == pytest.approx(0.0, abs=1e-12)
     tau = np.array([3.0, 2.0])
-    run = tb.simulate(arm, 0.05, q=q, world=world, command=tau, record_every=1, **QUIET)
+    run = tb.simulate(arm, 0.05, q=q, world=world, command=tau, record=tb.Record(every=1), **QUIET)
     np.testing.assert_allclose(run.q, np.broadcast_to(q, run.q.shape), atol=1e-10)
     # statics: tau + J^T f = gravity; the point is held in the plane of the arm
     J = np.asarray(tb.frame_jacobian(arm, q, "lower", at=(0.4, 0, 0)))[3:]
@@ -256,7 +267,7 @@ def test_light_link_between_heavy_ones():
     world = tb.World(ground=tb.Ground(static_friction=0.5))
     held = np.array([0.0, (50.0 + 1e-3) * G, 50.0 * G])
     run = tb.simulate(
-        model, 0.05, q=np.zeros(3), world=world, command=held, record_every=1, **QUIET
+        model, 0.05, q=np.zeros(3), world=world, command=held, record=tb.Record(every=1), **QUIET
     )
     # the first joint has no command: the foot holds what all of them press on it
     np.testing.assert_allclose(run.z[1:, 2], (60.0 + 1e-3) * G, rtol=1e-7)
@@ -278,7 +289,13 @@ def test_extremes_of_friction(mu):
     world = tb.World(ground=tb.Ground(static_friction=mu))
     v = np.array([0.4, 6.0, -0.8, 1.0, -0.5, -2.0])
     run = tb.simulate(
-        model, 0.05, q=[1, 0, 0, 0, 0, 0, 0.12], v=v, world=world, record_every=1, **QUIET
+        model,
+        0.05,
+        q=[1, 0, 0, 0, 0, 0, 0.12],
+        v=v,
+        world=world,
+        record=tb.Record(every=1),
+        **QUIET,
     )
     here = tb.contacts(model, run.q[-1], run.v[-1], world=world)
     if mu == 0.0:
@@ -308,7 +325,7 @@ def test_coincident_contact_points_act_as_one():
     world = tb.World(ground=tb.Ground(static_friction=0.4))
     q, v = [1, 0, 0, 0, 0, 0, 0.1], [0.3, -0.2, 0.5, 0.6, -0.3, 0.0]
     one, two = (
-        tb.simulate(block(count), 0.05, q=q, v=v, world=world, record_every=1, **QUIET)
+        tb.simulate(block(count), 0.05, q=q, v=v, world=world, record=tb.Record(every=1), **QUIET)
         for count in (1, 2)
     )
     np.testing.assert_allclose(two.q, one.q, atol=1e-8)
@@ -321,9 +338,9 @@ def test_separating_contacts_have_no_force():
     model = tb.Model("ball", [free("ball", tb.SphereShape(0.1), 1.0, (0.1, 0.14, 0.12))])
     world = tb.World(ground=tb.Ground(static_friction=0.9, restitution=1.0))
     q, v = [1, 0, 0, 0, 0, 0, 0.1], [1.0, 2.0, 3.0, 0.5, 0.2, 0.3]
-    run = tb.simulate(model, 0.05, q=q, v=v, world=world, record_every=1, **QUIET)
+    run = tb.simulate(model, 0.05, q=q, v=v, world=world, record=tb.Record(every=1), **QUIET)
     free_run = tb.simulate(
-        model, 0.05, q=q, v=v, world=world, contact=False, record_every=1, **QUIET
+        model, 0.05, q=q, v=v, world=world, contact=False, record=tb.Record(every=1), **QUIET
     )
     assert np.all(run.z[:, :3] == 0.0)
     np.testing.assert_allclose(run.q, free_run.q, atol=1e-14)

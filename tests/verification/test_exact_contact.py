@@ -37,7 +37,7 @@ def moved(run):
 def test_bouncing_ball_comes_to_rest_after_the_sum_of_its_bounces():
     """All bounces end after sqrt(2 h / g) (1 + e) / (1 - e)."""
     world = tb.World(ground=tb.Ground(restitution=0.8, static_friction=0.3))
-    run = exact(BALL, 5.0, q=turned(0.3, 1.0 + RADIUS), world=world, record_dt=1.0)
+    run = exact(BALL, 5.0, q=turned(0.3, 1.0 + RADIUS), world=world, record=tb.Record(dt=1.0))
     assert run.outcome.status == "finished"
     first, last = run.events[0], run.events[-1]
     assert abs(first.time - math.sqrt(2 / G)) < 1e-13
@@ -52,7 +52,7 @@ def test_elastic_ball_conserves_energy():
     """With e = 1 every bounce returns all of the speed."""
     world = tb.World(ground=tb.Ground(restitution=1.0, static_friction=0.0, kinetic_friction=0.0))
     q, v = turned(0.3, 0.01 + RADIUS), np.array([0, 0, 0, 0.3, -0.1, 0.0])
-    run = exact(BALL, 2.0, q=q, v=v, world=world, record_dt=1.0)
+    run = exact(BALL, 2.0, q=q, v=v, world=world, record=tb.Record(dt=1.0))
     assert kinds(run).count("impact") == 22
     energy = 0.5 * np.sum(run.v[:, 3:] ** 2, axis=1) + G * (run.q[:, 6] - RADIUS)
     assert np.abs(energy - energy[0]).max() < 1e-13
@@ -63,7 +63,7 @@ def test_elastic_ball_conserves_energy_over_a_thousand_bounces():
     """Nothing accumulates but rounding."""
     world = tb.World(ground=tb.Ground(restitution=1.0, static_friction=0.0, kinetic_friction=0.0))
     q, v = turned(0.3, 0.01 + RADIUS), np.array([1.0, -2.0, 3.0, 0.3, -0.1, 0.0])
-    run = exact(BALL, 92.0, q=q, v=v, world=world, record_dt=4.0)
+    run = exact(BALL, 92.0, q=q, v=v, world=world, record=tb.Record(dt=4.0))
     assert kinds(run).count("impact") >= 1000
     energy = tb.kinetic_energy(BALL, run.q, run.v) + G * (run.q[:, 6] - RADIUS)
     assert np.abs(energy - energy[0]).max() < 1e-10 * energy[0]
@@ -134,7 +134,7 @@ def test_block_sticks_for_an_hour_below_the_angle_of_friction():
     """At 0.999 atan(mu) it moves less than 1e-9 m in 3600 s."""
     mu = 0.4
     world = slope(math.degrees(0.999 * math.atan(mu)), static_friction=mu)
-    run = exact(BLOCK, 3600.0, q=turned(0.4, 0.1), world=world, dt=1.0, record_dt=600.0)
+    run = exact(BLOCK, 3600.0, q=turned(0.4, 0.1), world=world, dt=1.0, record=tb.Record(dt=600.0))
     assert np.abs(run.q[-1] - run.q[0]).max() < 1e-9
     assert kinds(run) == ["touch_down"] * 4
 
@@ -381,7 +381,7 @@ def test_steps_of_painleves_rod_find_the_impulse(dt):
     It does not vanish with the length of the step, as that of a force would.
     """
     rod, q, v, world, start = jamming_rod()
-    options = {"contact": "rigid", "dt": dt, "record_every": 1, "progress": False}
+    options = {"contact": "rigid", "dt": dt, "record": tb.Record(every=1), "progress": False}
     run = tb.simulate(rod, 3 * dt, q=q, v=v, world=world, **options)
     assert run.outcome.status == "finished"
     assert run.contact_summary().residual <= 1e-8
@@ -524,7 +524,13 @@ def test_bodies_that_fall_together_touch_without_force():
         ]
         v[k] = [0, 0, 0, *(R.T @ velocity), *(5.0 * (k % 3) * R[:, 2]), *(velocity + slip)]
     run = exact(
-        model, 0.3, q=q, v=v, world=tb.World(), contact_pairs=[("plate", "ball")], record_dt=0.1
+        model,
+        0.3,
+        q=q,
+        v=v,
+        world=tb.World(),
+        contact_pairs=[("plate", "ball")],
+        record=tb.Record(dt=0.1),
     )
     assert run.outcome.status == "finished"
     assert [event.name for event in run.events] == ["plate/ball.touch_down"] * 6
@@ -553,7 +559,7 @@ def test_a_contact_without_friction_never_sticks():
     q = [1, 0, 0, 0, 0, 0, 0.05, 1, 0, 0, 0, 0.1, 0.2, 0.1 + RADIUS]
     pairs = [("plate", "ball"), ("plate", "world")]
     floor = tb.World(ground=tb.Ground(static_friction=0.5))
-    run = exact(model, 0.1, q=q, world=floor, contact_pairs=pairs, record_dt=0.05)
+    run = exact(model, 0.1, q=q, world=floor, contact_pairs=pairs, record=tb.Record(dt=0.05))
     assert run.outcome.status == "finished"
     assert set(kinds(run)) == {"touch_down"}
     assert np.abs(run.v[-1]).max() < 1e-12

@@ -47,7 +47,7 @@ def test_a_slider_on_a_belt_sticks_and_slips_with_the_period_of_the_closed_form(
     for dt in (1e-3, 2.5e-4):
         run = tb.simulate(
             model, 7.5, q=[0.1, 0.0], world=tb.World(), contact_pairs=[("block", "belt")], dt=dt,
-            record_dt=dt,
+            record=tb.Record(dt=dt),
         )  # fmt: skip
         sticks = np.abs(run.v[:, 1] - V) < 1e-9
         (slips,) = np.nonzero(sticks[:-1] & ~sticks[1:])
@@ -66,7 +66,7 @@ def test_a_platform_carries_a_block_and_loses_it_where_it_falls_faster():
         model = tb.Model("lift", [block(tb.ContactMaterial(0.5)), lift])
         run = tb.simulate(
             model, 1.0, q=[1, 0, 0, 0, 0, 0, 0.1], v=[0, 0, 0, 0, 0, 0.1 * np.pi * hertz],
-            world=tb.World(), contact_pairs=[("block", "platform")], record_dt=0.01,
+            world=tb.World(), contact_pairs=[("block", "platform")], record=tb.Record(dt=0.01),
         )  # fmt: skip
         height = run.q[:, 6] - 0.1 - 0.05 * np.sin(2 * np.pi * hertz * run.time)
         assert height.min() > -1e-9
@@ -189,7 +189,7 @@ def test_a_platform_loses_a_ball_at_the_instant_of_the_closed_form():
     model = tb.Model("lift", [block(tb.ContactMaterial(0.5), shape=tb.SphereShape(0.1)), lift])
     run = tb.simulate(
         model, 0.3, q=[1, 0, 0, 0, 0, 0, 0.1], v=[0, 0, 0, 0, 0, 0.05 * w], world=tb.World(),
-        contact="exact", contact_pairs=[("block", "platform")], record_dt=0.05,
+        contact="exact", contact_pairs=[("block", "platform")], record=tb.Record(dt=0.05),
     )  # fmt: skip
     events = {event.name.rpartition(".")[2]: event.time for event in run.events}
     assert events["lift_off"] == pytest.approx(np.arcsin(G / (0.05 * w**2)) / w, abs=1e-12)

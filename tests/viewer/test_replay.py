@@ -189,7 +189,11 @@ def sliding_ball():
     )
     slope = tb.World(gravity=(6.0, 0.0, -8.0), ground=tb.Ground(height=0.2, static_friction=0.15))
     return tb.simulate(
-        tb.Model("ball", [body]), 0.3, q=[1, 0, 0, 0, 0, 0, 0.31], world=slope, record_dt=0.01
+        tb.Model("ball", [body]),
+        0.3,
+        q=[1, 0, 0, 0, 0, 0, 0.31],
+        world=slope,
+        record=tb.Record(dt=0.01),
     )
 
 
@@ -266,7 +270,11 @@ def test_a_run_writes_its_replay_and_shows_it_in_notebooks(tmp_path):
         thrusters=[tb.Thruster("quick", "boat"), tb.Thruster("slow", "boat", time_constant=lag)],
     )
     run = tb.simulate(
-        rov, 0.2, control=lambda state: {"quick": 5.0, "slow": 5.0}, dt=0.01, record_dt=0.05
+        rov,
+        0.2,
+        control=lambda state: {"quick": 5.0, "slow": 5.0},
+        dt=0.01,
+        record=tb.Record(dt=0.05),
     )
     document, read = opened(run.save_html(tmp_path / "dive.html", camera="follow").read_text())
     assert document["camera"] == "follow"

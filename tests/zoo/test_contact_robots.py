@@ -40,7 +40,7 @@ def test_cradle_transmits_the_impulse():
     """Each of four collisions one after the other passes on (1 + e) / 2 of the speed."""
     cradle = tb.load("newtons_cradle")
     run = tb.simulate(
-        cradle, 0.35, q=cradle.poses["raised"], contact="rigid", dt=1e-4, record_every=1
+        cradle, 0.35, q=cradle.poses["raised"], contact="rigid", dt=1e-4, record=tb.Record(every=1)
     )
     before, after = np.abs(run.v[:, 0]).max(), np.abs(run.v[:, 4]).max()
     assert after / before == pytest.approx(0.975**4, rel=1e-4)
@@ -56,7 +56,9 @@ def test_rod_slides_with_the_force_of_painleve():
     theta, half, mu = math.radians(45.0), 0.5, 1.4
     p = 1.0 + 3.0 * math.cos(theta) * (math.cos(theta) - mu * math.sin(theta))
     q = [0.0, half * math.sin(theta), theta]
-    run = tb.simulate(rod, 1e-4, q=q, v=[-1.0, 0.0, 0.0], world=floor, dt=1e-5, record_every=1)
+    run = tb.simulate(
+        rod, 1e-4, q=q, v=[-1.0, 0.0, 0.0], world=floor, dt=1e-5, record=tb.Record(every=1)
+    )
     force = run.get("contact_force").values[1, 0]
     np.testing.assert_allclose(force, [mu * G / p, 0.0, G / p], rtol=1e-4)
     # sliding ahead, friction presses the rod against the floor: more than twice its weight
@@ -67,7 +69,13 @@ def test_wheel_walks_steadily():
     """Before and after each impact: the roots of the energy balance over one spoke."""
     wheel, slope = loaded("rimless_wheel")
     run = tb.simulate(
-        wheel, 6.0, q=[0.0, 0.5, 0.0], v=[1.1, 0.0, -2.2], world=slope, dt=2e-4, record_every=1
+        wheel,
+        6.0,
+        q=[0.0, 0.5, 0.0],
+        v=[1.1, 0.0, -2.2],
+        world=slope,
+        dt=2e-4,
+        record=tb.Record(every=1),
     )
     rate = -run.v[:, 2]
     impact = np.flatnonzero(np.diff(rate) < -0.2)

@@ -14,6 +14,7 @@ from tiburon.functions.contact import contacts_among, lift_out
 from tiburon.functions.kinematics import momentum
 from tiburon.model import WORLD, Ground, Model, World
 from tiburon.results.quantities import values_of
+from tiburon.results.record import Record
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
 
@@ -121,7 +122,7 @@ def _runs(
 
     def fall(q: Array, v: Array, dt: float = STEPS[0]) -> Trajectory:
         settings = partial(simulate, model, FALL, world=world, contact="rigid", progress=False)
-        return settings(q=q, v=v, dt=dt, record_every=1)
+        return settings(q=q, v=v, dt=dt, record=Record(every=1))
 
     run = fall(place, v)
     if run.outcome.status != "finished":
@@ -212,7 +213,7 @@ def _weight(
         world=world,
         contact="rigid",
         control=hold_stance(model, place),
-        record_every=1,
+        record=Record(every=1),
         progress=False,
     )
     if run.outcome.status != "finished":

@@ -49,6 +49,7 @@ from tiburon.model.closure_kinds import ConstraintFunction
 from tiburon.model.model_warnings import model_warnings
 from tiburon.record import record
 from tiburon.results.quantities import values_of
+from tiburon.results.record import Record
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.modes import modes
 from tiburon.simulation.simulate import simulate
@@ -333,7 +334,7 @@ def run_of(model: Model, states: Kicked, dt: float, world: World, **options: Any
         world=world,
         dt=dt,
         contact=False,
-        record_every=1,
+        record=Record(every=1),
         progress=False,
         **options,
     )

@@ -138,6 +138,8 @@ def run(
     if resume:
         done, before = _resume(store or Path(robot), duration, control, budget)
     else:
+        from tiburon.results.record import Record
+
         options: dict[str, Any] = {
             "dt": dt,
             "method": method,
@@ -146,9 +148,8 @@ def run(
             "control_dt": control_dt,
             "passive": passive,
             "limits": limits,
-            "record_dt": record_dt,
+            "record": Record(dt=record_dt, store=store),
             "budget": budget,
-            "store": store,
         }
         surroundings = (world, gravity, density, current, surface, ground, robot, fluid)
         options |= contact_options(contact, pair)

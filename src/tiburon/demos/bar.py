@@ -68,7 +68,7 @@ def turn_bar(
         world=WEIGHTLESS,
         control=control,
         passive=False,
-        record_every=1,
+        record=tb.Record(every=1),
         progress=False,
     )
     return run, control

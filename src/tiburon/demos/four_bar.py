@@ -73,7 +73,7 @@ def swing(motors: tuple[str, ...], duration: float) -> Swing:
         v=v[0],
         world=WEIGHTLESS,
         control=tb.CombinedControl((efforts, feedback)),
-        record_every=1,
+        record=tb.Record(every=1),
         progress=False,
     )
     rows = slice(0, len(run.time))

@@ -68,7 +68,7 @@ def _trot(dog: Any, length: float, options: dict[str, Any]) -> "tuple[Trajectory
         q=dog.poses["stand"],
         world=floor,
         control=control,
-        record_every=1,
+        record=tb.Record(every=1),
         progress=False,
     )
     forces = control.read(run).forces

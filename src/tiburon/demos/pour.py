@@ -167,8 +167,8 @@ def pick_and_pour(duration: float | None = None) -> Demonstration:
     Args:
         duration: Simulated time [s]; 2.4 by default.
     """
-    run = pour(duration=DURATION if duration is None else duration, record_every=1)
-    bare = pour(reserve=0.0, duration=DROP_TIME, record_every=1)
+    run = pour(duration=DURATION if duration is None else duration, record=tb.Record(every=1))
+    bare = pour(reserve=0.0, duration=DROP_TIME, record=tb.Record(every=1))
     force = np.linalg.norm(run.get("contact_force").values, axis=-1)[1:]
     fingers = [k for k, name in enumerate(run.model.v_names) if name.startswith("finger")]
     torque = float(np.abs(run.u[:, fingers]).max())

@@ -115,7 +115,7 @@ def _simulate(
         control_dt=CONTROL_INTERVAL,
         # whole steps per control interval
         dt=CONTROL_INTERVAL / max(1, round(CONTROL_INTERVAL / step)),
-        record_every=1,
+        record=tb.Record(every=1),
         progress=progress,
     )
 

@@ -27,6 +27,7 @@ from tiburon.model import Model, Water
 from tiburon.parallel.design import Design, Point, case_stream
 from tiburon.results.encoding import NotDataError, first_line, to_text
 from tiburon.results.outcome import STATUSES
+from tiburon.results.record import checked_record
 from tiburon.results.rows import MemoryRows
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
@@ -44,12 +45,12 @@ RUN_KEYWORDS = (
     *("q", "v", "x", "world", "fluid", "control", "control_dt", "command", "forces", "prescribed"),
     *("passive", "limits", "contact", "contact_pairs", "contact_law", "contact_tolerance"),
     *("sensors", "events", "method", "dt", "rtol", "atol", "adaptive", "keep_inertia"),
-    *("redundancy_tolerance", "loop_method", "record_dt", "record_every", "record", "time"),
+    *("redundancy_tolerance", "loop_method", "record", "time"),
     *("parameters", "partition", "exchange"),
 )
 """Keywords of `simulate` that a sweep, its setup and the header of a store may pass on."""
 
-RESERVED_KEYWORDS = ("store", "progress", "budget", "threads", "case_numbers", "duration", "model")
+RESERVED_KEYWORDS = ("progress", "budget", "threads", "case_numbers", "duration", "model")
 """Keywords of `simulate` that a sweep decides itself."""
 
 MAX_CHECKED_VALUES = 32
@@ -151,6 +152,10 @@ class SweepPlan(NamedTuple):
         named = {**(self.options.get("parameters") or {}), **(given.get("parameters") or {})}
         if named:
             merged["parameters"] = named
+        if merged.get("record") is not None and checked_record(merged["record"]).store is not None:
+            raise ModelError(
+                "record: the rows of a sweep are in its own store; leave store out of Record"
+            )
         for name in STATES:
             value = merged.get(name)
             if value is not None and not isinstance(value, Mapping):
@@ -290,7 +295,7 @@ class SweepPlan(NamedTuple):
                 f"{point!r}: recorded times",
                 "those of the first case",
                 f"{len(times)} others",
-                advice="give all cases the same duration, dt, record_dt and time",
+                advice="give all cases the same duration, dt, record and time",
             )
 
     def reduced(

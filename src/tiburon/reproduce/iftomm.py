@@ -28,6 +28,7 @@ from tiburon.reproduce.cells import (
     claim,
     measured,
 )
+from tiburon.results.record import Record
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
 
@@ -86,7 +87,7 @@ def _andrews(name: str) -> CellTable:
     flat = World(gravity=(0.0, 0.0, 0.0))
     home = np.array(model.poses["home"])
     driven, seconds = _timed(
-        model, 0.05, q=home, world=flat, dt=dt, record_dt=1e-3, command={"motor": moment}
+        model, 0.05, q=home, world=flat, dt=dt, record=Record(dt=1e-3), command={"motor": moment}
     )
     at = int(np.argmin(np.abs(driven.time - references.ANDREWS_END)))
     rows = []
@@ -103,7 +104,9 @@ def _andrews(name: str) -> CellTable:
     energy = kinetic_energy(tree, driven.q, driven.v) + _coil_energy(model, driven.q)
     rows += _conserved(model, driven, energy - moment * (beta - home[0]), "motor on")
     last = {"q": driven.q[-1], "v": driven.v[-1]}
-    free, free_seconds = _timed(model, DURATION, **last, world=flat, dt=2 * dt, record_dt=0.05)
+    free, free_seconds = _timed(
+        model, DURATION, **last, world=flat, dt=2 * dt, record=Record(dt=0.05)
+    )
     energy = kinetic_energy(tree, free.q, free.v) + _coil_energy(model, free.q)
     rows += _conserved(model, free, energy, "motor off")
     return _table(
@@ -221,8 +224,8 @@ def _row(
 
 def _timed(model: Model, duration: float, *, dt: float, **options: Any) -> tuple[Trajectory, float]:
     """Simulate a robot and time it, after a short run that compiles its code."""
-    options = {"record_dt": 0.01, **options}
-    simulate(model, options["record_dt"], dt=dt, **options)
+    options = {"record": Record(dt=0.01), **options}
+    simulate(model, options["record"].dt, dt=dt, **options)
     before = clock.perf_counter()
     run = simulate(model, duration, dt=dt, **options)
     return run, clock.perf_counter() - before

@@ -100,6 +100,7 @@ from tiburon.reproduce.khan_mechanism import (
     zoo_motion,
 )
 from tiburon.reproduce.matlab_steps import MatlabRun, matlab_run
+from tiburon.results.record import Record
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.integrators.dop853 import DOP853
 from tiburon.simulation.integrators.dopri5 import DOPRI5
@@ -573,7 +574,7 @@ def _drop() -> Cells:
     model, q = mechanism(), from_absolute(home())
     rest = np.zeros(9)
     vd = to_absolute(loop_dynamics(model, q, rest, rest).acceleration)
-    run = simulate(model, 0.1, q=q, dt=2.5e-4, record_dt=0.05, progress=False)
+    run = simulate(model, 0.1, q=q, dt=2.5e-4, record=Record(dt=0.05), progress=False)
     end = to_absolute(run.q[-1])
     tree = model.without_loops()
     energies = [

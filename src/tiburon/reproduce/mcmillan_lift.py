@@ -19,6 +19,7 @@ from tiburon.functions.kinematics import forward_kinematics
 from tiburon.model import Actuator, Model
 from tiburon.reproduce.chebyshev import chebyshev_nodes, chebyshev_series, series_value
 from tiburon.reproduce.load_motion import JointMotion, followed, quintic
+from tiburon.results.record import Record
 from tiburon.simulation.simulate import simulate
 from tiburon.trace.declared import traced
 
@@ -96,7 +97,7 @@ def lift_run(method: str, dt: float) -> LiftRun:
             limits=False,
             method=method,
             dt=dt,
-            record_dt=0.2,
+            record=Record(dt=0.2),
             progress=False,
         )
 

@@ -230,8 +230,8 @@ def carry_out(
             recorder = Recorder(header, rows=rows, store=store, start=start)
         except MemoryError:
             size = f"{rows} rows of {header.row_bytes} bytes"
-            advice = "record less often, or to disk with store="
-            raise DomainError("record_dt", "rows that fit in memory", size, advice=advice) from None
+            advice = "record less often, or to disk: record=tb.Record(store='run.zarr')"
+            raise DomainError("record", "rows that fit in memory", size, advice=advice) from None
     else:
         keep = math.ceil(checkpoint.step / setup.record_every)
         recorder = Recorder.continued(earlier, header, keep, rows, checkpoint)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -35,6 +34,7 @@ from tiburon.loops.stabilization import (
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint
+from tiburon.results.record import Record, checked_record
 from tiburon.results.rows import MemoryRows
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.contact_start import starting_states
@@ -96,16 +96,13 @@ def simulate(
     keep_inertia: int | None = None,
     redundancy_tolerance: float = 0.0,
     loop_method: LoopMethod | None = None,
-    record_dt: float | None = None,
-    record_every: int | None = None,
-    record: Sequence[str] = (),
+    record: Record | None = None,
     time: float = 0.0,
     parameters: Mapping[str, ArrayLike] | None = None,
     case_numbers: ArrayLike | None = None,
     threads: int | None = None,
     progress: bool | Progress | None = None,
     budget: float | None = None,
-    store: str | Path | None = None,
     partition: Any = None,
     exchange: Any = None,
 ) -> Trajectory:
@@ -114,7 +111,7 @@ def simulate(
     Steps run in native code, which returns to Python about every 20 ms. Recording, progress bars,
     membership in a batch and events without actions do not change a bit of the motion.
 
-    Times are ``time + n * dt``. Duration, `control_dt` and `record_dt` must be integer multiples of
+    Times are ``time + n * dt``. Duration, `control_dt` and `Record.dt` must be integer multiples of
     dt. Adaptive methods choose their own steps between these times, separately for each case.
 
     Args:
@@ -189,9 +186,8 @@ def simulate(
             independent velocities, `DeNOC(state)` for platforms on legs; with explicit methods. The
             initial configuration need not be closed then, except for a minimal state. By default
             steps are projected onto the loop constraints, without gains.
-        record_dt: Time between two recorded rows [s]; 0.01 by default.
-        record_every: Steps between two recorded rows, instead of `record_dt`.
-        record: Names of quantities to add to `Trajectory.data`, besides states and commands.
+        record: Which rows and quantities are recorded, and where to, by a `Record`; a row every
+            0.01 s, in memory, by default.
         time: Initial time [s].
         parameters: Values that replace those of the robot, the world, elements and
             controller, by name: ``{"vehicle.mass": [10.0, 12.0], "control.stiffness": 40.0}``;
@@ -203,8 +199,6 @@ def simulate(
         progress: True for a progress bar after the first second, False for none, or a function of
             simulated time and duration [s]; by default a bar in interactive terminals.
         budget: Wall-clock time after which the run stops [s].
-        store: Path of a Zarr directory to which rows are written during the run, for runs larger
-            than memory.
         partition: The robot in parts, from `partition` of this package: one case, the motion of
             the undivided robot to round-off, and for given cuts the same bits on any number of
             processes (docs/processes.md).
@@ -253,6 +247,7 @@ def simulate(
         setup = setup._replace(case_numbers=_case_numbers(case_numbers, batch))
     if rows:
         setup = setup._replace(parameters=rows)
+    store = None if record is None else record.store
     # no other object holds these arrays
     state.flags.writeable = held.flags.writeable = False
     checkpoint = Checkpoint(0, setup.begin, {"state": state, "held": held})
@@ -397,12 +392,7 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         refuse_contact_method(METHODS[method], adapting)
     if exact:
         refuse_exact_method(METHODS[method], adapting)
-    if given.record_every is None:
-        record_every = _interval("record_dt", given.record_dt, DEFAULT_RECORD_DT, dt)
-    elif given.record_dt is not None:
-        raise DomainError("record_every", "record_every or record_dt alone", "both")
-    else:
-        record_every = at_least("record_every", given.record_every, 1)
+    record = checked_record(given.record)
     setup = RunSetup(
         model=model,
         world=surroundings,
@@ -416,8 +406,8 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         dt=dt,
         begin=_time("time", given.time),
         steps=_whole_steps("duration", _time("duration", given.duration), dt),
-        record_every=record_every,
-        record=(given.record,) if isinstance(given.record, str) else tuple(given.record),
+        record_every=record.every or _interval("Record: dt", record.dt, DEFAULT_RECORD_DT, dt),
+        record=tuple(record.quantities),
         sensors=_listed("sensors", given.sensors, Sensor, "Sensor"),
         events=_listed("events", given.events, (Event, TimeEvent), "Event or TimeEvent"),
         parameters={},

@@ -23,6 +23,7 @@ from tiburon.model import Model
 from tiburon.native.code import Code
 from tiburon.native.kernel import Kernel, ProgramSource, make_kernel
 from tiburon.native.row_loop import AddressTable, address_of
+from tiburon.results.record import Record
 from tiburon.simulation.fixed_run import BEGIN, DONE, DT, START, BoundStep, first_touch
 from tiburon.simulation.located_contact import LocatedContact
 from tiburon.simulation.loop_coordinates import coordinates_events
@@ -220,7 +221,7 @@ def stepper(
         parameters=parameters,
         adaptive=False,
         threads=threads,
-        record_every=1,
+        record=Record(every=1),
         **options,
     )
     system = ready.system
