@@ -563,3 +563,169 @@ def test_a_contact_without_friction_never_sticks():
     assert run.outcome.status == "finished"
     assert set(kinds(run)) == {"touch_down"}
     assert np.abs(run.v[-1]).max() < 1e-12
+
+
+# slip that begins, ends and turns round
+
+SLIDER = tb.Model(
+    "slider",
+    [
+        tb.Body("a", joint=tb.Prismatic("x", (1, 0, 0))),
+        tb.Body("b", "a", joint=tb.Prismatic("y", (0, 1, 0))),
+        tb.Body(
+            "c",
+            "b",
+            joint=tb.Prismatic("z", (0, 0, 1)),
+            inertia=tb.Inertia.box(2.0, (0.1, 0.1, 0.1)),
+        ),
+    ],
+    contacts=[tb.ContactPoint("foot", "c")],
+)
+"""2 kg on one point that cannot turn."""
+
+
+def test_a_load_that_grows_and_turns_starts_a_slip_in_its_direction():
+    """Slip begins where the load is mu m g and grows with the square of time, while it turns.
+
+    With one coefficient for rest and slip there is no acceleration at that instant: the direction
+    of slip is that of the load. Compared with SciPy's Radau from 10 us later on.
+    """
+    integrate = pytest.importorskip("scipy.integrate")
+    m, mu, rate, turn, end = 2.0, 0.4, 9.0, 3.0, 1.2
+    begin = mu * m * G / rate
+
+    @tb.traced
+    def load(state):
+        now = rate * state.time
+        return [now * np.cos(turn * state.time), now * np.sin(turn * state.time), 0.0]
+
+    world = tb.World(ground=tb.Ground(static_friction=mu))
+    run = exact(SLIDER, end, world=world, control=load, record_dt=0.1)
+    assert run.outcome.status == "finished"
+    assert kinds(run) == ["touch_down", "slip"]
+    assert abs(run.events[1].time - begin) < 1e-12
+
+    def rates(time, state):
+        u = state[2:]
+        way = np.array([np.cos(turn * time), np.sin(turn * time)])
+        return [*u, *(rate * time * way / m - mu * G * u / np.hypot(*u))]
+
+    late = 1e-5
+    way = np.array([np.cos(turn * begin), np.sin(turn * begin)])
+    start = np.r_[rate / m * late**3 / 6.0 * way, rate / m * late**2 / 2.0 * way]
+    span = begin + late, end
+    y = integrate.solve_ivp(rates, span, start, method="Radau", rtol=1e-10, atol=1e-14).y[:, -1]
+    # the reference is good to ten digits
+    assert np.abs(run.q[-1, :2] - y[:2]).max() < 1e-10
+    assert np.abs(run.v[-1, :2] - y[2:]).max() < 3e-10
+
+
+def test_slip_that_reverses_without_rest_is_an_event():
+    """Under F cos(w t) the slip F sin(w t) / (m w) - mu g t turns round; F is above mu m g then."""
+    m, mu, force, omega = 2.0, 0.3, 40.0, 7.0
+
+    @tb.traced
+    def swing(state):
+        return [force * np.cos(omega * state.time), 0.0, 0.0]
+
+    world = tb.World(ground=tb.Ground(static_friction=mu))
+    run = exact(SLIDER, 0.6, world=world, control=swing, record_dt=0.1)
+    assert run.outcome.status == "finished"
+    assert kinds(run) == ["touch_down", "reversal"]
+    low, high = 0.2, 0.6
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        left = force / (m * omega) * math.sin(omega * middle) - mu * G * middle
+        low, high = (middle, high) if left > 0.0 else (low, middle)
+    assert abs(run.events[1].time - low) < 1e-12
+    # friction acts the other way from there on
+    v = force / (m * omega) * (math.sin(omega * 0.6) - math.sin(omega * low))
+    assert abs(run.v[-1, 0] - v - mu * G * (0.6 - low)) < 1e-11
+
+
+ROD = tb.Model(
+    "rod",
+    [
+        tb.Body(
+            "rod",
+            joint=tb.Free("rod"),
+            inertia=tb.Inertia(1.0, (0, 0, 0), (1 / 12, 0, 0, 1 / 12, 0, 1e-3)),
+        )
+    ],
+    contacts=[
+        tb.ContactPoint("low", "rod", (0, 0, -0.5)),
+        tb.ContactPoint("high", "rod", (0, 0, 0.5)),
+    ],
+)
+"""A uniform rod of 1 m and 1 kg."""
+
+
+@pytest.mark.parametrize(("mu", "tilt"), [(0.2, 0.05), (0.8, 0.3), (1.0, 0.05)])
+def test_rod_that_falls_out_of_a_plane_begins_to_slip(mu, tilt):
+    """No jam: Painleve's paradox needs friction above 4/3; the run agrees with contact_dynamics."""
+    w = np.array([1.5, 0.3, 0.0])
+    q = [math.cos(tilt / 2), 0, math.sin(tilt / 2), 0, 0, 0, 0.5 * math.cos(tilt)]
+    world = tb.World(ground=tb.Ground(static_friction=mu))
+    v = [*w, *np.cross(w, [0, 0, 0.5])]
+    run = exact(ROD, 0.5, q=q, v=v, world=world, record_dt=0.01)
+    assert run.outcome.status == "finished"
+    assert kinds(run)[:2] == ["touch_down", "slip"]
+    energy = 0.5 * np.sum(run.v[:, 3:] ** 2, axis=1) + G * run.q[:, 6]
+    energy += 0.5 * np.sum(run.v[:, :3] ** 2 * [1 / 12, 1 / 12, 1e-3], axis=1)
+    assert np.diff(energy).max() < 1e-12
+    after = int(np.searchsorted(run.time, run.events[1].time + 0.02))
+    there = tb.contact_dynamics(ROD, run.q[after], run.v[after], np.zeros(6), world=world)
+    assert np.abs(run.get("contact_force")[after] - there.forces).max() < 1e-9
+
+
+def dropped(kind, case):
+    """Return a body thrown at random, with random friction and restitution of the ground."""
+    shapes = {
+        "box": (tb.BoxShape((0.4, 0.3, 0.2)), (0.4, 0.3, 0.2)),
+        "cylinder": (tb.CylinderShape(0.15, 0.3), (0.3, 0.3, 0.3)),
+        "capsule": (tb.CapsuleShape(0.1, 0.3), (0.2, 0.2, 0.4)),
+        "sphere": (tb.SphereShape(0.15), (0.2, 0.25, 0.3)),
+    }
+    model = ROD
+    if kind in shapes:
+        shape, size = shapes[kind]
+        collision = (tb.Shape(shape, role="collision"),)
+        inertia = tb.Inertia.box(2.0, size)
+        body = tb.Body("b", joint=tb.Free("b"), inertia=inertia, shapes=collision)
+        model = tb.Model("b", [body])
+    rng = np.random.default_rng([case, len(kind)])
+    mu = float(rng.choice([0.0, 0.2, 0.5, 1.0, rng.uniform(0, 1)]))
+    e = float(rng.choice([0.0, 0.0, 0.3, 0.7, rng.uniform(0, 0.9)]))
+    kinetic = mu * float(rng.choice([1.0, 0.8]))
+    u = rng.normal(size=4)
+    q = [*(u / np.linalg.norm(u)), 0, 0, 0.6 if kind == "rod" else 0.4]
+    v = rng.normal(size=6) * [4, 4, 4, 1, 1, 1]
+    ground = tb.Ground(static_friction=mu, kinetic_friction=kinetic, restitution=e)
+    return model, q, v, tb.World(ground=ground)
+
+
+def assert_lands_without_gain(kind, case):
+    model, q, v, world = dropped(kind, case)
+    run = exact(model, 1.0, q=q, v=v, world=world, record_dt=0.01)
+    assert run.outcome.status == "finished", (kind, case, run.outcome.message)
+    inertia = [np.asarray(tb.mass_matrix(model, q)) for q in run.q]
+    kinetic = [0.5 * v @ H @ v for v, H in zip(run.v, inertia, strict=True)]
+    mass = model.bodies[0].inertia.mass
+    energy = np.array(kinetic) + mass * G * run.q[:, 6]
+    # rounding and the tolerance of 1e-12 of the integrator
+    assert np.diff(energy).max() < 1e-10 * energy[0], (kind, case)
+    assert run.contact_summary().depth.max(initial=0.0) < 1e-10, (kind, case)
+
+
+@pytest.mark.parametrize(("kind", "case"), [("capsule", 14), ("cylinder", 9), ("rod", 2)])
+def test_bodies_that_tip_rock_and_slip_come_through(kind, case):
+    """Slip that begins on one point or on both ends of an edge."""
+    assert_lands_without_gain(kind, case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["box", "cylinder", "capsule", "sphere", "rod"])
+def test_two_hundred_drops_finish_and_never_gain_energy(kind):
+    """Forty of each kind; friction 0 to 1, restitution 0 to 0.9."""
+    for case in range(40):
+        assert_lands_without_gain(kind, case)

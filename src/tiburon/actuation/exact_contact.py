@@ -27,10 +27,10 @@ class ExactContact(ContactElement):
     """Shapes that cannot penetrate each other, in runs that locate every change of contact.
 
     Its discrete states are those of each contact point, then per point its mode (0 open, 1
-    sticking, 2 sliding, 3 touching without force), the direction of its slip, the forces that those
-    which are not unique are nearest to [N], and the time since when [s]. Its peak
-    force and impulse follow. They change at events only, but for the forces, which are those of the
-    recorded time, and their peak.
+    sticking, 2 sliding, 3 touching without force, 4 and 5 beginning to slide), the direction of its
+    slip, the forces that those which are not unique are nearest to [N], and the time since when
+    [s]. Its peak force and impulse follow. They change at events only, but for the forces, which
+    are those of the recorded time, and their peak.
     """
 
     def own_state_names(self) -> tuple[str, ...]:

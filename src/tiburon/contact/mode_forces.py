@@ -14,6 +14,12 @@ Slip is measured along a direction that is kept while a point slides, until it h
 degrees. Past its zero, forces continue smoothly: the force keeps its direction and the slip changes
 sign, so that integrators can step over the end of a slide and the instant is located afterwards.
 Forces that are not unique are those nearest to given ones.
+
+Where slip begins, its direction follows from the accelerations, and u / |u| only after a while:
+with equal coefficients of static and kinetic friction, slip grows with the square of time, and
+rounding decides on the direction of what is hardly there. Up to `STARTING_SLIP` a point therefore
+moves along the direction in which it has begun to slip: a force across holds it there. The slip
+would turn by about 1e-4 rad meanwhile, and the force across is that share of friction.
 """
 
 from collections.abc import Sequence
@@ -30,9 +36,15 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import solve_least_squares
 from tiburon.trace.primitives.row_products import Piece, RowProducts
 
-OPEN, STICKS, SLIDES, IDLE = 0.0, 1.0, 2.0, 3.0
+OPEN, STICKS, SLIDES, IDLE, STARTS, FOLLOWS = 0.0, 1.0, 2.0, 3.0, 4.0, 5.0
 """Modes of a contact point in a run: apart; closed without slip; closed with slip; touching without
-force, because other points carry it or because it is just about to separate."""
+force, because other points carry it or because it is just about to separate; closed, with slip that
+has just begun and keeps its direction, by a force across it; the same where other points hold it in
+this direction already."""
+
+STARTING_SLIP = 1e-7
+"""Slip at which its direction is that of friction from then on [m/s]: a thousand times what a step
+misses of velocities relative to 1 m/s, and reached within a fraction of a millisecond."""
 
 RANK_CUT = 1e-9
 """Singular values of the equations below this part of the largest are zero."""
@@ -56,7 +68,7 @@ class PointMode(NamedTuple):
     """Mode of one contact point: run-time values."""
 
     mode: Scalar
-    """One of `OPEN`, `STICKS`, `SLIDES`, `IDLE`."""
+    """One of `OPEN`, `STICKS`, `SLIDES`, `IDLE`, `STARTS`, `FOLLOWS`."""
 
     direction: Vec3
     """Direction of slip that is kept, world axes: of the second body relative to the first."""
@@ -98,33 +110,34 @@ def mode_forces(
     size, count = problem.compliance.size, len(modes)
     A = [[row.get(i, 0.0) for i in range(size)] for row in problem.compliance.rows]
     B: list[list[Scalar]] = []
-    active: list[Scalar] = []
+    held: list[list[Scalar]] = []
+    d: list[Scalar] = []
     start: list[Scalar] = []
     friction: list[tuple[Scalar, Scalar]] = []
+    ways: list[_Way] = []
     slips: list[Scalar] = []
     for k, (point, surface, mode) in enumerate(zip(problem.points, surfaces, modes, strict=True)):
-        sticks = np.where(mode.mode == STICKS, 1.0, 0.0)
-        slides = np.where(mode.mode == SLIDES, 1.0, 0.0)
-        closed = sticks + slides
+        way = _held_way(point, mode)
+        closed = way.closed
         e1, e2, slip = _direction(point, problem.velocity[3 * k : 3 * k + 2], mode)
-        share = slides * surface.kinetic_friction
+        share = way.slides * surface.kinetic_friction
         friction.append((-share * e1, -share * e2))
         slips.append(slip)
+        ways.append(way)
+        held += way.rows(A[3 * k : 3 * k + 3])
         one, two, normal = A[3 * k : 3 * k + 3]
-        B += [[sticks * x for x in one], [sticks * x for x in two]]
+        B += held[-3:-1]
         B.append(
             [
                 closed * n - share * (e1 * a + e2 * b)
                 for n, a, b in zip(normal, one, two, strict=True)
             ]
         )
-        active += [sticks, sticks, closed]
-        given = in_frame(point, mode.force)
-        start += [-on * g for on, g in zip((sticks, sticks, closed), given, strict=True)]
+        d += way.parts(problem.free[3 * k : 3 * k + 3])
+        start += [-x for x in way.parts(in_frame(point, mode.force))]
     x = _combined(B, start, size)
-    rest = [on * (d + g) for on, d, g in zip(active, problem.free, _products(A, x), strict=True)]
+    rest = [a + b for a, b in zip(d, _products(held, x), strict=True)]
     n = 3 * count
-    held = [[on * z for z in row] for on, row in zip(active, A, strict=True)]
     sizes, pieces = ((size, n), (size, n)), [Piece(i, 0, n, 0, i * n) for i in range(n)]
     products = RowProducts(sizes, (((0, 1),),), pieces).apply(
         [row[i] for rows in (held, B) for i in range(size) for row in rows]
@@ -136,11 +149,56 @@ def mode_forces(
     y = [a + b for a, b in zip(start, change, strict=True)]
     x = _combined(B, y, size)
     f: list[Scalar] = []
-    for k, (f1, f2) in enumerate(friction):
+    for k, ((f1, f2), way) in enumerate(zip(friction, ways, strict=True)):
         normal_force = y[3 * k + 2]
-        f += [y[3 * k] + f1 * normal_force, y[3 * k + 1] + f2 * normal_force, normal_force]
+        g1, g2 = way.tangential(y[3 * k], y[3 * k + 1])
+        f += [g1 + f1 * normal_force, g2 + f2 * normal_force, normal_force]
     a = [d + g for d, g in zip(problem.free, _products(A, x), strict=True)]
     return ModeForces(f, x, a, slips)
+
+
+class _Way(NamedTuple):
+    """What a point holds in its mode: the normal where it is closed, tangents where it sticks."""
+
+    sticks: Scalar
+    slides: Scalar
+    closed: Scalar
+    across: tuple[Scalar, Scalar]
+    """Unit tangent across the slip that has begun; zero for all other points."""
+
+    def parts(self, of: Sequence[Scalar]) -> list[Scalar]:
+        """Return the held parts of two tangents and a normal; zero where nothing is held."""
+        one, two, normal = of
+        a, b = self.across
+        return [self.sticks * one + (a * one + b * two), self.sticks * two, self.closed * normal]
+
+    def rows(self, of: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
+        """Return the held parts of three rows."""
+        found = [self.parts(column) for column in zip(*of, strict=True)]
+        return [[column[axis] for column in found] for axis in range(3)]
+
+    def tangential(self, y1: Scalar, y2: Scalar) -> tuple[Scalar, Scalar]:
+        """Return the two tangents of forces along the held ones."""
+        a, b = self.across
+        return self.sticks * y1 + a * y1, self.sticks * y2 + b * y1
+
+
+def _held_way(point: PointRows, mode: PointMode) -> _Way:
+    """Return what a point holds in its mode."""
+    sticks = np.where(mode.mode == STICKS, 1.0, 0.0)
+    starts = np.where(mode.mode == STARTS, 1.0, 0.0)
+    follows = np.where((mode.mode == SLIDES) | (mode.mode == FOLLOWS), 1.0, 0.0)
+    slides = follows + starts
+    d1, d2 = _kept(point, mode)
+    return _Way(sticks, slides, sticks + slides, (-starts * d2, starts * d1))
+
+
+def _kept(point: PointRows, mode: PointMode) -> tuple[Scalar, Scalar]:
+    """Return the unit direction of slip that is kept, in two tangents; zero if there is none."""
+    d1, d2, _ = in_frame(point, mode.direction)
+    length = np.sqrt(d1 * d1 + d2 * d2)
+    scale = 1.0 / np.where(length > 0.0, length, 1.0)
+    return scale * d1, scale * d2
 
 
 def _direction(
@@ -150,18 +208,18 @@ def _direction(
 
     Slip remains along the direction that is kept, and is zero where it has turned.
     """
-    d1, d2, _ = in_frame(point, mode.direction)
-    length = np.sqrt(d1 * d1 + d2 * d2)
-    scale = 1.0 / np.where(length > 0.0, length, 1.0)
-    d1, d2 = scale * d1, scale * d2
+    d1, d2 = _kept(point, mode)
     u1, u2 = velocity
     slip = u1 * d1 + u2 * d2
     speed = np.sqrt(u1 * u1 + u2 * u2)
-    moves = speed > NO_SLIP
+    # slip that begins keeps its direction
+    begins = (mode.mode == STARTS) | (mode.mode == FOLLOWS)
+    moves = (speed > NO_SLIP) & ~begins
     back = slip < -PAST * speed
     factor = np.where(back, -1.0, 1.0) / np.where(moves, speed, 1.0)
     # the speed while aligned, zero at the angle at which it has turned too far
     left = np.where(back, slip, (slip - ALIGNED * speed) * (1.0 / (1.0 - ALIGNED)))
+    left = np.where(begins, slip, left)
     return np.where(moves, factor * u1, d1), np.where(moves, factor * u2, d2), left
 
 
@@ -195,14 +253,15 @@ def mode_margins(
 
     The first is the gap of an open point, the normal force of a closed one, and the normal
     acceleration of an idle one. The second is the friction that is left of a sticking point, the
-    slip of a sliding one, and what is left to the gap of an idle one.
+    slip of a sliding one, the distance from both ends of a slip that begins, and what is left to
+    the gap of an idle one.
     """
     found: list[Scalar] = []
     for k, (point, surface, mode) in enumerate(zip(problem.points, surfaces, modes, strict=True)):
         f1, f2, normal = forces.f[3 * k : 3 * k + 3]
         age = (time - mode.since) * (1.0 / MARGIN_TIME)
         margin = MARGIN * np.maximum(1.0 - age, 0.0)
-        closed = (mode.mode == STICKS) | (mode.mode == SLIDES)
+        closed = _is_closed(mode)
         idle = forces.a[3 * k + 2] + IDLE_ACCELERATION
         first = np.where(mode.mode == IDLE, idle, point.geometry.gap + margin)
         first = np.where(closed, normal + margin, first)
@@ -211,9 +270,17 @@ def mode_margins(
         slides = (mode.mode == SLIDES) & (surface.static_friction > 0.0)
         second = np.where(slides, forces.slip[k] + margin, 1.0)
         second = np.where(mode.mode == STICKS, left, second)
+        slip = forces.slip[k]
+        begins = np.minimum(slip + margin, STARTING_SLIP - slip)
+        second = np.where((mode.mode == STARTS) | (mode.mode == FOLLOWS), begins, second)
         second = np.where(mode.mode == IDLE, IDLE_GAP - point.geometry.gap, second)
         found += [first, second]
     return found
+
+
+def _is_closed(mode: PointMode) -> Any:
+    """Return whether a point carries force in its mode."""
+    return (mode.mode != OPEN) & (mode.mode != IDLE)
 
 
 def closing_step(
@@ -223,7 +290,7 @@ def closing_step(
     rows: list[list[Scalar]] = []
     gaps: list[Scalar] = []
     for k, (point, mode) in enumerate(zip(points, modes, strict=True)):
-        closed = np.where((mode.mode == STICKS) | (mode.mode == SLIDES), 1.0, 0.0)
+        closed = np.where(_is_closed(mode), 1.0, 0.0)
         row = compliance.rows[3 * k + 2]
         rows.append([closed * row.get(i, 0.0) for i in range(compliance.size)])
         gaps.append(-closed * point.geometry.gap)
@@ -231,24 +298,25 @@ def closing_step(
 
 
 def stopping_impulse(
-    velocity: Sequence[Scalar], compliance: Compliance, modes: Sequence[PointMode]
+    points: Sequence[PointRows],
+    velocity: Sequence[Scalar],
+    compliance: Compliance,
+    modes: Sequence[PointMode],
 ) -> tuple[Scalar, ...]:
     """Return the change of joint velocities that stops what closed and sticking points hold.
 
     Args:
+        points: Geometry and axes of all points.
         velocity: Relative velocities of all points [m/s], 3 per point.
         compliance: The inverse mass matrix as contacts see it.
         modes: Modes of all points.
     """
     rows: list[list[Scalar]] = []
     rest: list[Scalar] = []
-    for k, mode in enumerate(modes):
-        sticks = np.where(mode.mode == STICKS, 1.0, 0.0)
-        closed = np.where((mode.mode == STICKS) | (mode.mode == SLIDES), 1.0, 0.0)
-        for axis, on in enumerate((sticks, sticks, closed)):
-            row = compliance.rows[3 * k + axis]
-            rows.append([on * row.get(i, 0.0) for i in range(compliance.size)])
-            rest.append(-on * velocity[3 * k + axis])
+    for k, (point, mode) in enumerate(zip(points, modes, strict=True)):
+        way, three = _held_way(point, mode), compliance.rows[3 * k : 3 * k + 3]
+        rows += way.rows([[row.get(i, 0.0) for i in range(compliance.size)] for row in three])
+        rest += [-x for x in way.parts(velocity[3 * k : 3 * k + 3])]
     return _response(compliance, rows, rest)
 
 

@@ -6,8 +6,9 @@ closes, a normal force vanishes, friction is used up, slip ends. At that instant
 1e-12 s,
 
 1. contacts that approach collide, by Poisson's law with friction on the exact cone;
-2. accelerations decide which contacts break, stick and slide (`solve_modes`); where Coulomb's law
-   has no answer (Painleve) the impulse of a short time step acts;
+2. accelerations decide which contacts break, stick and slide (`solve_modes`), those of a moment
+   later where a limit has just been reached; where Coulomb's law has no answer (Painleve) the
+   impulse of a short time step acts;
 3. states are projected onto what is held from then on, and steps start anew.
 
 Bounces of a contact whose flights have become short form a geometric series: with a speed v after
@@ -31,9 +32,12 @@ from tiburon.contact.candidates import driven_joints
 from tiburon.contact.certificate import contradiction
 from tiburon.contact.impact import collision_impulses
 from tiburon.contact.mode_forces import (
+    FOLLOWS,
     IDLE,
     OPEN,
     SLIDES,
+    STARTING_SLIP,
+    STARTS,
     STICKS,
     force_on_first,
     mode_forces,
@@ -108,6 +112,17 @@ in hours it moves nothing by 1e-12 m."""
 
 REMOTE_VELOCITY = 1e9
 """Normal velocity that keeps a contact point out of a problem [m/s]."""
+
+BEGINNING = (STARTS, FOLLOWS)
+"""Modes of points whose slip begins."""
+
+LED_SHARE = 0.1
+"""Share of the motion across a slip that begins below which others hold the point."""
+
+LOOK_AHEAD = 1e-5
+"""Time past the end of a mode at which accelerations decide what follows [s]: at the instant itself
+two modes have the same forces, so that rounding would decide. Loads that change within a
+millisecond have then passed the limit by a hundredth, slow ones by more than tolerances."""
 
 MOST_ROUNDS = 100
 """Impacts at one instant, after which a case ends."""
@@ -494,7 +509,7 @@ class ExactRun(AdaptiveRun):
             now = self._kernels.look(case, self.state[case], self.held[case], self.time)
             shown = self.held[case, self._point_states].reshape(count, -1)
             modes = self._modes(self.held[case])[:, 0]
-            closed = (modes == STICKS) | (modes == SLIDES)
+            closed = (modes != OPEN) & (modes != IDLE)
             shown[:, :3] = np.where(closed[:, None], now.force, 0.0)
             shown[:, 3] = modes == STICKS
             if self.done % self._every == 0:
@@ -599,7 +614,7 @@ class ExactRun(AdaptiveRun):
         met = [k for k in sides if k < first]
         if not (met or acted):
             return False
-        self._change(case, when, row, met, EVENT_GAP)
+        self._change(case, when, row, met, EVENT_GAP, goes_on=not acted)
         self._is_smooth &= not acted
         return True
 
@@ -627,7 +642,16 @@ class ExactRun(AdaptiveRun):
         self.close_as(case, "zeno", when, message, event=name)
         self.leave(np.array([case]))
 
-    def _change(self, case: int, when: float, row: Array, met: Sequence[int], near: float) -> None:
+    def _change(
+        self,
+        case: int,
+        when: float,
+        row: Array,
+        met: Sequence[int],
+        near: float,
+        *,
+        goes_on: bool = False,
+    ) -> None:
         """Change the modes of the contacts of a case; its state is the one after it.
 
         Args:
@@ -636,6 +660,7 @@ class ExactRun(AdaptiveRun):
             row: State before.
             met: Numbers of the margins that have vanished.
             near: Gap up to which shapes touch [m].
+            goes_on: Whether the last step is the motion before and, in the same modes, after it.
         """
         impacts = len(self.event_records)
         before = self._modes(self.held[case])[:, 0].copy()
@@ -643,7 +668,7 @@ class ExactRun(AdaptiveRun):
         times = times + 1 if when - last <= TIME_TOLERANCE else 1
         self._latest[case] = (when, times)
         try:
-            found = self._decided(case, when, row, met, near)
+            found = self._decided(case, when, row, met, near, goes_on)
         except SecondOrderCollisionError as error:
             found = _Change(row, self.held[case].copy(), [], str(error))
         self.state, self.held = self.state.copy(), self.held.copy()
@@ -664,12 +689,13 @@ class ExactRun(AdaptiveRun):
             self.leave(np.array([case]))
 
     def _decided(
-        self, case: int, when: float, row: Array, met: Sequence[int], near: float
+        self, case: int, when: float, row: Array, met: Sequence[int], near: float, goes_on: bool
     ) -> _Change:
         """Return state, modes and records after an instant."""
         look, names = self._kernels.look, self._names
         held = self.held[case].copy()
-        before = self._modes(held)[:, 0].copy()
+        states = self._modes(held).copy()
+        before = states[:, 0]
         records: list[tuple[str, float]] = []
         ended = np.zeros((len(names), EVENTS_PER_POINT), dtype=bool)
         ended.reshape(-1)[list(met)] = True
@@ -678,10 +704,16 @@ class ExactRun(AdaptiveRun):
         bounced = np.zeros(len(names), dtype=bool)
         now = look(case, row, held, when)
         touched = now.gap <= near
+        ahead = None
+        spent = (ended[:, 0] & (before != OPEN)) | (ended[:, 1] & (before == STICKS))
+        # past the end of a slip its friction would go on
+        if goes_on and spent.any() and not (ended[:, 1] & (before != STICKS)).any():
+            late = np.array([when + LOOK_AHEAD])
+            ahead = look(case, self._at(np.array([case]), late)[0], held, float(late[0]))
         for _ in range(MOST_ROUNDS):
             approaching = touched & (now.velocity[:, 2] < -AT_REST * now.scale)
             if not approaching.any():
-                decision = self._accelerations(now, touched, before, ended[:, 1])
+                decision = self._accelerations(now, touched, states, ended[:, 1], ahead=ahead)
                 if decision.solution is not None:
                     # points that separate so slowly that they touch again within rounding
                     leaves = touched & ~bounced & (now.velocity[:, 2] > AT_REST * now.scale)
@@ -689,9 +721,13 @@ class ExactRun(AdaptiveRun):
                     if not returning.any():
                         break
                     # impacts of others throw points off so little that they come to rest
-                    decision = self._accelerations(now, touched, before, ended[:, 1], returning)
+                    decision = self._accelerations(
+                        now, touched, states, ended[:, 1], returning, ahead=ahead
+                    )
                     if decision.solution is not None:
-                        break
+                        row = self._stopped(row, now, decision)
+                        now, ahead = look(case, row, held, when), None
+                        continue
                 if decision.impulse is None:
                     why = decision.problem or self._undecided(decision.closed)
                     return _Change(row, held, records, why)
@@ -712,7 +748,7 @@ class ExactRun(AdaptiveRun):
                 row = after
                 bounced |= approaching & (now.surfaces[:, 2] * elastic > 0.0)
                 records += [(f"{names[k]}.impact", when) for k in np.flatnonzero(approaching)]
-            now = look(case, row, held, when)
+            now, ahead = look(case, row, held, when), None
         else:
             names_left = ", ".join(names[k] for k in np.flatnonzero(touched))
             return _Change(row, held, records, f"impacts without end at {names_left}")
@@ -724,7 +760,21 @@ class ExactRun(AdaptiveRun):
                 records.append((f"{names[k]}.rest", float(ends[k])))
             elif kind:
                 records.append((f"{names[k]}.{kind}", when))
-        return _Change(self._kernels.settle(case, row, held, when), held, records, "")
+        return _Change(self._settled(case, when, row, held, touched), held, records, "")
+
+    def _settled(
+        self, case: int, when: float, row: Array, held: Array, touched: NDArray[np.bool_]
+    ) -> Array:
+        """Return a state on what is held from now on, in which no touching point is below."""
+        settle, modes = self._kernels.settle, self._modes(held)[:, 0]
+        leaves = touched & (modes == OPEN)
+        if leaves.any():
+            # closing the gaps of other points alone could push these into the ground
+            closed = held.copy()
+            self._modes(closed)[leaves, 0] = SLIDES
+            nq = self.system.model.nq
+            row = np.concatenate([settle(case, row, closed, when)[:nq], row[nq:]])
+        return settle(case, row, held, when)
 
     def _contradiction(
         self, normals: Array, d: Array, some: NDArray[np.bool_], *, impulses: bool = False
@@ -749,6 +799,19 @@ class ExactRun(AdaptiveRun):
         found = row.copy()
         found[nq : nq + nv] += now.columns.T @ impulse
         return found
+
+    def _stopped(self, row: Array, now: _Contacts, decision: _Decision) -> Array:
+        """Return a state in which what closed points hold is at rest: it loses energy, if any."""
+        places = []
+        assert decision.solution is not None
+        for mode, k in zip(decision.solution.modes, np.flatnonzero(decision.closed), strict=True):
+            if mode != BREAKING:
+                places += [3 * k + 2] if mode == SLIDING else [3 * k, 3 * k + 1, 3 * k + 2]
+        held = now.rows[places]
+        x = np.linalg.lstsq(held, -now.velocity.reshape(-1)[places], rcond=1e-9)[0]
+        impulse = np.zeros(len(now.rows))
+        impulse[places] = np.linalg.lstsq(held.T, x, rcond=1e-9)[0]
+        return self._pushed(row, now, impulse)
 
     def _collided(self, now: _Contacts, touched: NDArray[np.bool_], elastic: Array) -> Array:
         """Return the impulses of a collision (Featherstone 1987, eqs. 9.75-9.83, with friction).
@@ -812,7 +875,7 @@ class ExactRun(AdaptiveRun):
         if not bouncing.any():
             return np.full(len(speed), np.nan)
         found = self._accelerations(
-            now, touched & ~bouncing, self._modes(held)[:, 0], np.zeros(len(speed), dtype=bool)
+            now, touched & ~bouncing, self._modes(held), np.zeros(len(speed), dtype=bool)
         )
         flight = _flights(now, found)
         left = flight / (1.0 - np.where(bouncing, restitution, 0.0))
@@ -823,26 +886,30 @@ class ExactRun(AdaptiveRun):
         self,
         now: _Contacts,
         touched: NDArray[np.bool_],
-        modes: Array,
+        states: Array,
         ended: NDArray[np.bool_],
         also: NDArray[np.bool_] | None = None,
+        *,
+        ahead: _Contacts | None = None,
     ) -> _Decision:
         """Decide the modes of closed points by the accelerations that forces permit.
 
         Args:
             now: All contact points.
             touched: Points that touch.
-            modes: Modes before.
+            states: Modes before, as `MODE_STATES` lists them.
             ended: Points whose slip has ended, or whose static friction is used up.
             also: Points that separate slowly and count as closed.
+            ahead: All contact points a little later, if the modes before stayed.
         """
         closed = touched & (now.velocity[:, 2] <= AT_REST * now.scale)
         if also is not None:
             closed |= also
-        speed = np.hypot(now.velocity[:, 0], now.velocity[:, 1])
-        slides = (modes == SLIDES) & ~ended
-        moves = speed > np.where(slides, ZERO_SLIP, NO_SLIP) * now.scale
-        slip = np.where(moves[:, None], now.velocity[:, :2], 0.0)
+        modes = states[:, 0]
+        slip = _slips(now, states, ended)
+        moves = (slip != 0.0).any(axis=1)
+        if ahead is not None:
+            now = now._replace(free=ahead.free, rows=ahead.rows, terms=ahead.terms)
         if not closed.any():
             nothing = ModeSolution((), np.zeros((0, 3)), np.zeros((0, 3)), 0, 0)
             return _Decision(nothing, closed, slip, None)
@@ -914,15 +981,71 @@ class ExactRun(AdaptiveRun):
             if mode == SLIDING:
                 modes[k] = SLIDES
                 slip = decision.slip[k]
-                direction = slip if slip.any() else a[:2]
-                # without friction a point at rest may have none
+                direction = slip
+                if not slip.any():
+                    # against friction: where static friction has just been used up, there is no
+                    # acceleration yet; without friction no direction matters
+                    direction = -force[:2] if force[:2].any() else a[:2]
+                    modes[k] = STARTS if force[:2].any() else SLIDES
+                elif states[k, 0] in BEGINNING and np.hypot(*slip) < 0.5 * STARTING_SLIP:
+                    modes[k] = STARTS
                 length = float(np.hypot(*direction)) or 1.0
                 states[k, 1:4] = (direction / length) @ axes[:2]
+        modes = np.where(_led(now, modes, states), FOLLOWS, modes)
         states[:, 7] = np.where(states[:, 0] != modes, when, states[:, 7])
         states[:, 0] = modes
         forces = np.zeros((len(states), 3))
         forces[decision.closed] = solution.f
         self._raise_peaks(held, forces, 0)
+
+
+def _slips(now: _Contacts, states: Array, ended: NDArray[np.bool_]) -> Array:
+    """Return the slip of all points, zero for those at rest [m/s], shape (points, 2).
+
+    Args:
+        now: All contact points.
+        states: Modes before, as `MODE_STATES` lists them.
+        ended: Points whose slip has ended or grown, or whose static friction is used up.
+    """
+    modes = states[:, 0]
+    speed = np.hypot(now.velocity[:, 0], now.velocity[:, 1])
+    slides = (modes == SLIDES) & ~ended
+    moves = speed > np.where(slides, ZERO_SLIP, NO_SLIP) * now.scale
+    slip = np.where(moves[:, None], now.velocity[:, :2], 0.0)
+    for k in np.flatnonzero(np.isin(modes, BEGINNING)):
+        way = now.axes[k, :2] @ states[k, 1:4]
+        along = float(way @ now.velocity[k, :2])
+        if ended[k]:
+            slip[k] = now.velocity[k, :2] if along > 0.5 * STARTING_SLIP else 0.0
+        elif speed[k] < STARTING_SLIP:
+            # it keeps its direction, however small it is still
+            slip[k] = max(along, ZERO_SLIP) * way
+    return slip
+
+
+def _led(now: _Contacts, modes: Array, states: Array) -> NDArray[np.bool_]:
+    """Return which of the points that begin to slip need no force across it.
+
+    These are the points whose motion across their slip follows from what others hold: two forces
+    that hold the same motion, in directions that differ by rounding, would wedge the body.
+    """
+    rows = now.rows.reshape(len(modes), 3, -1)
+    held = [row for k in np.flatnonzero(modes == STICKS) for row in rows[k]]
+    held += [rows[k, 2] for k in np.flatnonzero((modes == SLIDES) | (modes == STARTS))]
+    basis = np.zeros((0, rows.shape[2]))
+    if held:
+        _, sizes, V = np.linalg.svd(np.array(held), full_matrices=False)
+        basis = V[sizes > 1e-9 * sizes[0]]
+    led = np.zeros(len(modes), dtype=bool)
+    for k in np.flatnonzero(modes == STARTS):
+        one, two = now.axes[k, :2] @ states[k, 1:4]
+        across = -two * rows[k, 0] + one * rows[k, 1]
+        rest = across - basis.T @ (basis @ across)
+        size = float(np.linalg.norm(rest))
+        led[k] = size <= LED_SHARE * float(np.linalg.norm(across))
+        if not led[k]:
+            basis = np.vstack([basis, rest / size])
+    return led
 
 
 def _flights(now: _Contacts, decision: _Decision) -> Array:
@@ -957,8 +1080,11 @@ def _kind(before: float, after: float) -> str:
         return "touch_down"
     if before != OPEN and after == OPEN:
         return "lift_off"
-    if (before, after) == (STICKS, SLIDES):
+    slips = (SLIDES, STARTS, FOLLOWS)
+    if before == STICKS and after in slips:
         return "slip"
-    if (before, after) == (SLIDES, STICKS):
+    if before in slips and after == STICKS:
         return "stick"
+    if before == SLIDES and after in BEGINNING:
+        return "reversal"
     return ""

@@ -868,7 +868,7 @@ class System:
             if not last:
                 q = moved_configuration(self.model, q, closing_step(points, compliance, modes))
         velocity = [x for point in points for x in point.velocity(v)]
-        change = stopping_impulse(velocity, compliance, modes)
+        change = stopping_impulse(points, velocity, compliance, modes)
         return q, (*(a + b for a, b in zip(v, change, strict=True)), *x)
 
     @staticmethod

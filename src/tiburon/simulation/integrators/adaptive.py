@@ -42,6 +42,9 @@ TURN_POWER = 4
 SHORTEST_STEP = 1e-14
 """Steps below fail [s], as do steps that barely change the time."""
 
+FIRST_STEPS = 100.0
+"""How many of the shortest steps the first one is long at least: it may have to be shortened."""
+
 MOST_ATTEMPTS = 2**53
 """Attempts are counted in floats, exactly up to here."""
 
@@ -274,7 +277,7 @@ def _judged(
     shrunk = np.maximum(SAFETY * np.exp(-exponent * np.log(error)), 1.0 / pair.most_shrinking)
     h_next = select(good, after_good, shrunk * h)
     end = select(cut, stop, at.time + h)
-    shortest = SHORTEST_STEP + 1e-15 * np.abs(at.time)
+    shortest = _shortest(at.time)
     # far from time zero a step may be too short to change the time at all
     failed = ((error > 1.0) & (h_next < shortest)) | (end <= at.time)
     one = select(good, 1.0, 0.0)
@@ -298,6 +301,11 @@ def _judged(
         _chosen(good, new, old) for new, old in zip(found.pieces, going.pieces, strict=True)
     )
     return _Going(state, pieces, select(good, 1.0, going.fresh))
+
+
+def _shortest(time: Scalar) -> Scalar:
+    """Return the length below which steps from a time fail [s]."""
+    return SHORTEST_STEP + 1e-15 * np.abs(time)
 
 
 def _dense(
@@ -330,6 +338,8 @@ def _first_step(
     speed = np.sqrt(_mean_square(rates, scales))
     usable = (size > 1e-5) & (speed > 1e-5)
     tried = select(usable, 0.01 * size / select(usable, speed, 1.0), 1e-6)
+    # velocities that are rounding of zero say nothing about the length of steps
+    tried = np.maximum(tried, FIRST_STEPS * _shortest(time))
     after = chart.rates(combine(y, tried, (1.0,), (rates,)), time + tried)
     bend = tuple(b - a for a, b in zip(rates, after, strict=True))
     change = np.sqrt(_mean_square(bend, scales)) / tried
