@@ -66,6 +66,7 @@ def shapes(rng):
             roles[int(rng.integers(3))],
             tuple(rng.random(4).tolist()) if rng.random() < 0.5 else None,
             f"shape {i}" if rng.random() < 0.5 else "",
+            contact_bits=(i, 2**31 + i) if i % 2 else None,
         )
         for i, kind in enumerate(kinds)
     )

@@ -51,9 +51,11 @@ def test_mjcf_friction_and_pairs(tmp_path):
     assert {(p.first, p.second, p.touches) for p in robot.contact_pairs} == {
         ("a", "b", True),
         ("a", "e", False),
-        ("a", "d", False),
-        ("b", "d", False),
-        ("d", "e", False),
+    }
+    assert {b.name: b.shapes[0].contact_bits for b in robot.bodies if b.shapes} == {
+        **dict.fromkeys("abe", (1, 1)),
+        "c": None,
+        "d": (2, 2),
     }
     floor = tb.World(ground=tb.Ground(static_friction=0.8))
     touching = {one.name: one.material.static_friction for one in candidates_of(robot, floor)}
@@ -87,7 +89,9 @@ def test_mjcf_ground(tmp_path):
     mujoco = pytest.importorskip("mujoco")
     plane = '<geom type="plane" size="5 5 .1" pos="0 0 0.3" friction="0.7"/>'
     (tmp_path / "world.xml").write_text(MJCF.format(world=plane, contact=""))
-    assert tb.load_world(tmp_path / "world.xml").ground == tb.Ground(0.3, static_friction=0.7)
+    assert tb.load_world(tmp_path / "world.xml").ground == tb.Ground(
+        0.3, static_friction=0.7, contact_bits=(1, 1)
+    )
     field = '<geom type="hfield" hfield="h" pos="1 2 3"/>'
     text = MJCF.format(world=field, contact="")
     (tmp_path / "world.xml").write_text(text)
@@ -113,8 +117,145 @@ def test_mjcf_ground(tmp_path):
         assert abs(gap[0]) < 1e-6
     tilted = '<geom type="plane" size="5 5 .1" euler="0 10 0"/>'
     (tmp_path / "world.xml").write_text(MJCF.format(world=tilted, contact=""))
-    with pytest.warns(tb.ModelWarning, match="a plane of the world body, turned"):
+    assert tb.load_world(tmp_path / "world.xml").ground is None
+    turned = '<geom name="hill" type="hfield" hfield="h" euler="0 0 10"/>'
+    (tmp_path / "world.xml").write_text(MJCF.format(world=turned, contact=""))
+    with pytest.warns(tb.ModelWarning, match="height field of geom 'hill' of body 'world'; a wor"):
         assert tb.load_world(tmp_path / "world.xml").ground is None
+
+
+ROOM = """<mujoco>{compiler}<worldbody><geom name="shadow" type="plane" size="9 9 .1" pos="0 0 -9"
+  contype="0" conaffinity="0"/><geom name="lamp" size=".2" pos="0 0 5" contype="0" conaffinity="0"/>
+<geom name="table" type="box" size="1 1 .25" pos="0 0 .25" friction=".6"/>
+<geom name="wall" type="plane" size="5 5 .1" pos="-2 0 0" euler="0 90 0"/>
+<geom name="ghost" type="box" size="3 3 .1" pos="0 0 2" contype="4" conaffinity="4"/>
+<body name="ball" pos="0 0 .65"><freejoint/><geom name="skin" size=".1"/></body>
+<body name="post" pos="3 3 0"><geom type="box" size=".1 .1 .1"/>
+  <body name="arm"><joint axis="0 1 0"/><geom name="rod" type="capsule" size=".02 .2"/></body>
+</body>
+</worldbody><contact>{contact}</contact></mujoco>"""
+
+
+def test_geometry_fixed_to_the_world_is_touched(tmp_path):
+    """A table and a tilted plane; shapes whose bits do not match are no candidates."""
+    pytest.importorskip("mujoco")
+    path = tmp_path / "room.xml"
+    path.write_text(ROOM.format(compiler="", contact=""))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model, world = tb.load(path), tb.load_world(path)
+    assert world.ground is None
+    fixed = model.body("worldbody")
+    assert (fixed.parent, fixed.joint.kind) == ("world", "fixed")
+    assert {shape.name: shape.role for shape in fixed.shapes} == {
+        "lamp": "visual",
+        "table": "both",
+        "wall": "both",
+        "ghost": "both",
+    }
+    touching = {one.name for one in candidates_of(model, world)}
+    assert touching == {
+        *("ball/worldbody.table", "ball/worldbody.wall", "ball/post", "ball/arm"),
+        *("arm/worldbody.table", "arm/worldbody.wall"),
+    }
+    run = tb.simulate(model, 0.5, q=model.poses["initial"], world=world, dt=2e-3)
+    height = run.q[-1][model.slice(model.body("ball").joint.name)][-1]
+    assert abs(height - 0.6) < 1e-3
+
+
+def test_fixed_geometry_of_pairs_and_exclusions(tmp_path):
+    """Pairs touch whatever their bits say; exclusions of the world body hold for its geometry."""
+    pytest.importorskip("mujoco")
+    pairs = """<pair geom1="ghost" geom2="skin" friction="0.3 0.3 0.1 0.1 0.1"/>
+      <exclude body1="world" body2="arm"/>"""
+    path = tmp_path / "room.xml"
+    path.write_text(ROOM.format(compiler="", contact=pairs))
+    touching = {one.name for one in candidates_of(tb.load(path), tb.load_world(path))}
+    assert not any(name.startswith("arm/worldbody") for name in touching)
+    assert "ball/worldbody.table" in touching
+
+
+def test_bits_of_the_ground_hold(tmp_path):
+    """What the ground of a file does not touch falls through it, without candidates."""
+    pytest.importorskip("mujoco")
+    path = tmp_path / "world.xml"
+    path.write_text(
+        """<mujoco><worldbody><geom type="plane" size="5 5 .1" contype="1" conaffinity="0"/>
+        <body name="a"><freejoint/><geom size=".1" contype="2" conaffinity="2"/></body>
+        <body name="b" pos="1 0 1"><freejoint/><geom size=".1" contype="2" conaffinity="3"/></body>
+        </worldbody></mujoco>"""
+    )
+    model, world = tb.load(path), tb.load_world(path)
+    assert world.ground.contact_bits == (1, 0)
+    assert {one.name for one in candidates_of(model, world)} == {"b/ground", "a/b"}
+    # another ground touches all
+    every = candidates_of(model, tb.World(ground=tb.Ground()))
+    assert {one.name for one in every} == {"a/ground", "b/ground", "a/b"}
+
+
+def test_geometry_of_pairs_alone_touches_in_pairs_alone(tmp_path):
+    """Bits of zero leave out all but named pairs: the ground, and another body."""
+    pytest.importorskip("mujoco")
+    path = tmp_path / "world.xml"
+    path.write_text(
+        """<mujoco><default><geom contype="0" conaffinity="0"/></default><worldbody>
+        <geom name="floor" type="plane" size="5 5 .1"/>
+        <body name="a" pos="0 0 1"><freejoint/><geom name="foot" size=".1"/></body>
+        <body name="b" pos="1 0 1"><freejoint/><geom name="hand" size=".1"/></body>
+        <body name="c" pos="2 0 1"><freejoint/><geom size=".1"/></body>
+        </worldbody><contact><pair geom1="floor" geom2="foot"/><pair geom1="foot" geom2="hand"/>
+        </contact></mujoco>"""
+    )
+    model, world = tb.load(path), tb.load_world(path)
+    assert {one.name for one in candidates_of(model, world)} == {"a/ground", "a/b"}
+
+
+SWITCHED = """<mujoco><option><flag {flag}="disable"/></option><worldbody>
+<geom type="plane" size="5 5 .1"/><geom name="table" size=".1" pos="9 0 0"/>
+<body name="a" pos="0 0 1"><joint name="j" range="-1 1" limited="true" frictionloss="0.1"
+ damping="2" stiffness="3"/><geom size=".1"/></body>
+<body name="b" pos="0 1 1"><joint name="k"/><geom name="ball" size=".1"/></body></worldbody>
+<equality><connect body1="a" body2="b" anchor="0 .5 0"/></equality>
+<contact><pair geom1="table" geom2="ball"/></contact></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("flag", "absent"),
+    [
+        ("contact", {"contact"}),
+        ("equality", {"loop"}),
+        ("limit", {"limit"}),
+        ("frictionloss", {"friction"}),
+        ("constraint", {"contact", "loop", "limit", "friction"}),
+        ("sensor", set()),
+    ],
+)
+def test_what_a_file_switches_off_is_not_there(tmp_path, flag, absent):
+    """Flags of MuJoCo disable contacts, equalities, limits and friction of a whole file."""
+    pytest.importorskip("mujoco")
+    path = tmp_path / "flags.xml"
+    path.write_text(SWITCHED.format(flag=flag))
+    model, world = tb.load(path), tb.load_world(path)
+    joint = model.joint("j")
+    found = {
+        "contact": world.ground is not None and bool(candidates_of(model, world)),
+        "loop": bool(model.loops),
+        "limit": joint.limits is not None,
+        "friction": joint.passive.friction > 0.0,
+    }
+    assert {name for name, there in found.items() if not there} == absent
+    assert joint.passive.stiffness == 3.0
+
+
+@pytest.mark.parametrize("bits", [(1,), (1, 2, 3), (-1, 0), (0.5, 1), "ab", 3])
+def test_contact_bits_are_two_sets_of_bits(bits):
+    """Anything else is refused with the name of the shape or the ground."""
+    for make in (
+        lambda: tb.Shape(tb.SphereShape(0.1), contact_bits=bits, name="s"),
+        lambda: tb.Ground(contact_bits=bits),
+    ):
+        with pytest.raises(tb.ModelError, match="contact_bits must be two integers from 0"):
+            make()
 
 
 SDF = """<sdf version="1.9"><world name="w"><model name="m">

@@ -29,7 +29,12 @@ from tiburon.contact.geometry.swept import Crossing
 from tiburon.errors import ModelError, UnknownNameError, shown
 from tiburon.model import WORLD, Model, Pose, Shape, World
 from tiburon.model.body import Geometry, MeshShape, PlaneShape
-from tiburon.model.contact_kinds import ContactMaterial, combined_material
+from tiburon.model.contact_kinds import (
+    ContactBits,
+    ContactMaterial,
+    bits_match,
+    combined_material,
+)
 from tiburon.model.joints import Driven
 from tiburon.model.world import Ground, GroundGrid, GroundPatch
 from tiburon.record import UNSAVED, field, record
@@ -534,7 +539,7 @@ def _candidates(
     else:
         for a, b in pairs:
             if WORLD not in (a, b):
-                found += _between(model, a, b)
+                found += _between(model, a, b, is_named=True)
     rules = {frozenset((pair.first, pair.second)): pair for pair in model.contact_pairs}
     kept = []
     movable = _movable(model)
@@ -654,7 +659,7 @@ def _check_surfaces(model: Model, world: World, pairs: Sequence[tuple[str, str]]
                 continue
             carrier = _carrier(model, name)
             # on the ground a frame stands for its contact points alone
-            if (on_ground and carrier != name) or not _parts(model, carrier):
+            if (on_ground and carrier != name) or not _shapes(model, carrier):
                 what = "contact points or collision shapes" if on_ground else "collision shapes"
                 raise ModelError(
                     f"contact pair ({a!r}, {b!r}): expected {what} of {name!r}, got none; give it "
@@ -687,8 +692,12 @@ def _on_ground(model: Model, world: World, named: set[str] | None) -> list[Candi
         if body.name in pointed:
             continue
         if roots[body.name] not in trees if named is None else body.name in named:
-            for part_name, part, own in _parts(model, body.name):
-                found.append(on(f"{part_name}/ground", part, own))
+            shapes = _shapes(model, body.name)
+            chosen = [one for one in shapes if bits_match(one.bits, ground.contact_bits)]
+            if named is not None:
+                # shapes without bits touch in pairs alone
+                chosen = [one for one in shapes if one in chosen or one.bits == NO_BITS] or shapes
+            found += [on(f"{one.name}/ground", one.part, one.material) for one in chosen]
     return found
 
 
@@ -718,7 +727,7 @@ def _reach(name: str, part: Part, ground: Part) -> Reach:
 def _named(model: Model, world: World, a: str, b: str) -> list[Candidate]:
     """Return the contacts of two bodies, or of a body and the ground if there is one."""
     if WORLD not in (a, b):
-        return _between(model, a, b)
+        return _between(model, a, b, is_named=True)
     return [] if world.ground is None else _on_ground(model, world, {a, b})
 
 
@@ -739,23 +748,55 @@ def _between_trees(model: Model) -> list[Candidate]:
     ]
 
 
-def _between(model: Model, a: str, b: str) -> list[Candidate]:
+def _between(model: Model, a: str, b: str, *, is_named: bool = False) -> list[Candidate]:
+    """Return the contacts of two bodies; `is_named` where a pair names them."""
     a, b = _carrier(model, a), _carrier(model, b)
     found = []
-    for first_name, first, one in _parts(model, a):
-        for second_name, second, other in _parts(model, b):
-            name = f"{first_name}/{second_name}"
-            found.append(Candidate(name, first, second, combined_material(one, other)))
+    named = _named_shapes(model, a, b) if is_named else None
+    for one, other in itertools.product(_shapes(model, a), _shapes(model, b)):
+        if bits_match(one.bits, other.bits) if named is None else (one.name, other.name) in named:
+            name = f"{one.name}/{other.name}"
+            material = combined_material(one.material, other.material)
+            found.append(Candidate(name, one.part, other.part, material))
     return found
 
 
-def _parts(model: Model, body: str) -> list[tuple[str, Part, ContactMaterial | None]]:
-    """Return the collision shapes of a body: names unique in the model, shapes, materials."""
+def _named_shapes(model: Model, a: str, b: str) -> set[tuple[str, str]]:
+    """Return which shapes of two bodies meet that a pair names, whatever their bits say of all.
+
+    Those whose bits match, and those without bits, which touch in pairs alone; else all of them.
+    """
+    every = list(itertools.product(_shapes(model, a), _shapes(model, b)))
+    chosen = [
+        (one, other)
+        for one, other in every
+        if bits_match(one.bits, other.bits) or NO_BITS in (one.bits, other.bits)
+    ]
+    return {(one.name, other.name) for one, other in chosen or every}
+
+
+NO_BITS = (0, 0)
+"""Bits of a shape that touches only where a pair names its body."""
+
+
+class BodyShape(NamedTuple):
+    """A collision shape of a body."""
+
+    name: str
+    """Unique in the model."""
+
+    part: Part
+    material: ContactMaterial | None
+    bits: ContactBits | None
+
+
+def _shapes(model: Model, body: str) -> list[BodyShape]:
+    """Return the collision shapes of a body."""
     shapes = [s for s in model.body(body).shapes if s.role in ("both", "collision")]
     found = []
     for place, shape in enumerate(shapes):
         name = body if len(shapes) == 1 else f"{body}.{shape.name or place}"
-        found.append((name, _part(body, shape), shape.material))
+        found.append(BodyShape(name, _part(body, shape), shape.material, shape.contact_bits))
     return found
 
 

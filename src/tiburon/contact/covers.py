@@ -88,7 +88,14 @@ def cover_mesh(
         geometry, pose = _around(points, kind, MIN_THICKNESS * size)
         name = shape.name if not shape.name or count == 1 else f"{shape.name}_{number}"
         found.append(
-            Shape(geometry, shape.pose @ pose, "collision", name=name, material=shape.material)
+            Shape(
+                geometry,
+                shape.pose @ pose,
+                "collision",
+                name=name,
+                material=shape.material,
+                contact_bits=shape.contact_bits,
+            )
         )
     return tuple(found)
 

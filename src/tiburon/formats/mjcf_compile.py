@@ -72,6 +72,22 @@ COUNTS = {
 OTHER_COUNTS = ("ntendon", "npair", "nflex", "nmocap")
 """Numbers of other elements."""
 
+SWITCHED_OFF = {
+    "CONTACT": ("geom_contype", "geom_conaffinity", "npair"),
+    "EQUALITY": ("eq_active0",),
+    "LIMIT": ("jnt_limited", "tendon_limited"),
+    "FRICTIONLOSS": ("dof_frictionloss", "tendon_frictionloss"),
+    "SPRING": ("jnt_stiffness", "tendon_stiffness"),
+    "DAMPER": ("dof_damping", "tendon_damping"),
+}
+"""Flags of `<flag>` (mjtDisableBit), and what is zero in files that disable them."""
+
+FLAG_GROUPS = {
+    "CONSTRAINT": ("CONTACT", "EQUALITY", "LIMIT", "FRICTIONLOSS"),
+    "PASSIVE": ("SPRING", "DAMPER"),
+}
+"""Flags that disable others."""
+
 OPTIONS = ("density", "viscosity", "gravity", "wind")
 """Fields of `MjOption`; the gravity is zero where the file switches it off."""
 
@@ -123,8 +139,12 @@ def arrays_of(compiled: Any, spec: Any) -> dict[str, Any]:
         arrays[name] = np.array(getattr(compiled, name))
     for name in OPTIONS:
         arrays[f"opt_{name}"] = np.array(getattr(compiled.opt, name))
-    if int(compiled.opt.disableflags) & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY):
+    disabled = _disabled(int(compiled.opt.disableflags), mujoco.mjtDisableBit)
+    if "GRAVITY" in disabled:
         arrays["opt_gravity"] = np.zeros(3)
+    for flag in disabled & set(SWITCHED_OFF):
+        for name in SWITCHED_OFF[flag]:
+            arrays[name] = np.zeros_like(arrays[name])
     names = {
         kind: [
             mujoco.mj_id2name(compiled, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), i) or ""
@@ -139,6 +159,14 @@ def arrays_of(compiled: Any, spec: Any) -> dict[str, Any]:
         "meshes": [(mesh.name, _mesh_file(mesh, spec)) for mesh in spec.meshes if mesh.file],
     }
     return {**arrays, TEXTS: _as_array(texts)}
+
+
+def _disabled(bits: int, flags: Any) -> set[str]:
+    """Return the names of the flags that a file disables; `flags` is MuJoCo's mjtDisableBit."""
+    known = ("GRAVITY", *SWITCHED_OFF, *FLAG_GROUPS)
+    # older versions of MuJoCo do not have all of them
+    found = {name for name in known if bits & int(getattr(flags, f"mjDSBL_{name}", 0))}
+    return found.union(*(FLAG_GROUPS[name] for name in found & set(FLAG_GROUPS)))
 
 
 def _mesh_file(mesh: Any, spec: Any) -> str:

@@ -6,14 +6,15 @@ inertia from geometry are exactly MuJoCo's; the model is built from the compiled
 
 Bodies, joints and sites keep their names and frames; joints keep their order, so that `to_mujoco`
 and `from_mujoco` convert the coordinates of both. Unnamed elements are named after their kind and
-index. Skipped silently, because they are not part of a robot: geometry of the world body, cameras,
-lights, sensors, softness of contacts. Skipped with a warning, because they act on the robot:
-tendons, flexible parts, gravity compensation, friction against turning and rolling.
+index. Skipped silently, because they are not part of a robot: cameras, lights, sensors, softness of
+contacts. Skipped with a warning, because they act on the robot: tendons, flexible parts, gravity
+compensation, friction against turning and rolling.
 
-Sliding friction of geometries is that of their shapes, none where condim is 1. Contact pairs and
-exclusions of geometries and bodies are those of their bodies; bodies of different trees whose bits
-(contype, conaffinity) do not match do not touch. Links of one tree touch where pairs are named.
-Level planes and height fields of the world body are the ground of `load_world`.
+Sliding friction of geometries is that of their shapes, none where condim is 1; so are their bits
+(contype, conaffinity), where not all match. Contact pairs and exclusions of geometries and bodies
+are those of their bodies. Links of one tree touch where pairs are named. The first level plane or
+height field of the world body is the ground of `load_world`; all other geometry of the world body,
+such as tables and walls, is that of a fixed body, "worldbody".
 
 A MuJoCo body has any number of joints, which act one after the other on its own frame, each at its
 own anchor p:
@@ -29,10 +30,8 @@ both have fewer coordinates than in MuJoCo. Fixed tendons couple sums of joint p
 other equality closes a loop.
 """
 
-import itertools
 import math
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -86,10 +85,13 @@ from tiburon.model import (
 from tiburon.model.body import Geometry
 from tiburon.model.closure import Closure
 from tiburon.model.closure_kinds import TendonCoupling
-from tiburon.model.contact_kinds import ContactMaterial
+from tiburon.model.contact_kinds import MAX_BITS, ContactBits, ContactMaterial, bits_match
 from tiburon.model.joints.quaternion import Spherical
 from tiburon.model.value_checks import Vec3
 from tiburon.spatial.vec3 import IDENTITY3, matrix_product, transpose
+
+FIXTURE = "worldbody"
+"""Name of the body that has the geometry of the world body."""
 
 
 class Names:
@@ -107,6 +109,8 @@ class Names:
         for i in range(1, compiled.nbody):
             self._bodies.append(_unique(self._given("body", i) or f"body_{i}", places))
         self._places = places
+        self.fixture = _unique(FIXTURE, places)
+        """Name of the body that has the geometry of the world body."""
         self._sites = [
             _unique(self._given("site", i) or f"site_{i}", places, "_site")
             for i in range(compiled.nsite)
@@ -213,14 +217,17 @@ def mesh_paths(compiled: CompiledModel, names: Names, path: Path) -> dict[int, s
 def read_shapes(
     compiled: CompiledModel, names: Names, meshes: Mapping[int, str]
 ) -> dict[int, list[Shape]]:
-    """Return the shapes of all bodies by index, without those of the world.
+    """Return the shapes of all bodies by index; 0 is the world body, without ground and floors.
 
     Height fields and signed distance fields are not supported and left out.
     """
     shapes: dict[int, list[Shape]] = {}
+    touching, bits = touching_geoms(compiled), read_bits(compiled)
+    ground = ground_geom(compiled)
     for i in range(compiled.ngeom):
         body = int(compiled.geom_bodyid[i])
-        geometry = _geometry(compiled, i, meshes) if body else None
+        is_floor = not body and int(compiled.geom_type[i]) == PLANE and i not in touching
+        geometry = None if i == ground or is_floor else _geometry(compiled, i, meshes)
         if geometry is None:
             continue
         pose = pose_of(compiled.geom_quat[i], compiled.geom_pos[i])
@@ -228,15 +235,54 @@ def read_shapes(
             # MuJoCo transforms a mesh into its principal axes, unlike the file
             mesh = int(compiled.geom_dataid[i])
             pose = pose @ pose_of(compiled.mesh_quat[mesh], compiled.mesh_pos[mesh]).inverse()
-        touches = bool(compiled.geom_contype[i] or compiled.geom_conaffinity[i])
+        touches = i in touching
         drawn = int(compiled.geom_group[i]) < HIDDEN_GROUP
         role = "both" if touches and drawn else "collision" if touches else "visual"
         surface = (compiled.geom_friction[i], compiled.geom_condim[i])
         material = _material(*surface) if touches else None
         shapes.setdefault(body, []).append(
-            Shape(geometry, pose, role, _color(compiled, i), names.geom(i), material)
+            Shape(geometry, pose, role, _color(compiled, i), names.geom(i), material, bits.get(i))
         )
     return shapes
+
+
+def geom_words(compiled: CompiledModel, i: int) -> str:
+    """Return a geometry in words, for messages."""
+    body = int(compiled.geom_bodyid[i])
+    named = compiled.name("geom", i) or str(i)
+    return f"geom {named!r} of body {compiled.name('body', body) or body!r}"
+
+
+def touching_geoms(compiled: CompiledModel) -> set[int]:
+    """Return the geometries that may touch others, by their bits or by a contact pair."""
+    found = set(np.flatnonzero(compiled.geom_contype | compiled.geom_conaffinity).tolist())
+    pairs = slice(compiled.npair)
+    return found.union(compiled.pair_geom1[pairs].tolist(), compiled.pair_geom2[pairs].tolist())
+
+
+def read_bits(compiled: CompiledModel) -> dict[int, ContactBits]:
+    """Return contype and conaffinity of geometries that touch; none where all of them match."""
+    found = {
+        i: (int(compiled.geom_contype[i]) % MAX_BITS, int(compiled.geom_conaffinity[i]) % MAX_BITS)
+        for i in sorted(touching_geoms(compiled))
+    }
+    kinds = set(found.values())
+    if all(bits_match(a, b) for a in kinds for b in kinds):
+        return {}
+    return found
+
+
+def ground_geom(compiled: CompiledModel) -> int | None:
+    """Return the ground: the first level plane or height field of the world body that touches."""
+    touching = touching_geoms(compiled)
+    for i in range(compiled.ngeom):
+        if int(compiled.geom_bodyid[i]) or i not in touching:
+            continue
+        kind = int(compiled.geom_type[i])
+        R = pose_of(compiled.geom_quat[i]).rotation
+        if (kind == PLANE and R[2][2] == 1.0) or (kind == HEIGHT_FIELD and R == IDENTITY3):
+            return i
+    return None
 
 
 def _geometry(compiled: CompiledModel, i: int, meshes: Mapping[int, str]) -> Geometry | None:
@@ -267,26 +313,29 @@ def _material(friction: Any, condim: Any) -> ContactMaterial:
     return ContactMaterial(float(friction[0]) if int(condim) > 1 else 0.0)
 
 
-MAX_FILTERED = 500
-"""Most pairs of bodies of different trees that are left out because their bits do not match."""
-
-
 def read_contact_pairs(
-    compiled: CompiledModel, names: Names, findings: Findings, budget: Budget
+    compiled: CompiledModel, names: Names, fixed: Sequence[Shape], findings: Findings
 ) -> list[ContactPair]:
-    """Return which bodies touch, or do not, beyond the rule for all."""
-    found: dict[frozenset[str], ContactPair] = {}
+    """Return which bodies touch, or do not, beyond the rule for all.
 
-    def add(first: int, second: int, touches: bool, material: ContactMaterial | None) -> None:
-        a, b = names.body(first), names.body(second)
+    `fixed` are the shapes of the world body, which are those of a body of their own here.
+    """
+    found: dict[frozenset[str], ContactPair] = {}
+    ground = ground_geom(compiled)
+
+    def add(a: str, b: str, touches: bool, material: ContactMaterial | None = None) -> None:
         if a != b:
             found.setdefault(frozenset((a, b)), ContactPair(a, b, touches, material))
+
+    def carrier(geom: int) -> str:
+        body = int(compiled.geom_bodyid[geom])
+        return names.fixture if not body and geom != ground else names.body(body)
 
     for i in range(compiled.npair):
         geoms = int(compiled.pair_geom1[i]), int(compiled.pair_geom2[i])
         material = _material(compiled.pair_friction[i], compiled.pair_dim[i])
-        one, other = (int(compiled.geom_bodyid[g]) for g in geoms)
-        before = found.get(frozenset((names.body(one), names.body(other))))
+        one, other = map(carrier, geoms)
+        before = found.get(frozenset((one, other)))
         if before is not None and before.material != material:
             findings.add(
                 f"contact pairs of bodies {before.first!r} and {before.second!r}: several "
@@ -294,23 +343,13 @@ def read_contact_pairs(
             )
         add(one, other, True, material)
     for signature in compiled.exclude_signature.tolist():
-        add(signature >> 16, signature & 0xFFFF, False, None)
-    roots = compiled.body_rootid.tolist()
-    bits: dict[int, set[tuple[int, int]]] = {}
-    for i in range(compiled.ngeom):
-        body = int(compiled.geom_bodyid[i])
-        own = (int(compiled.geom_contype[i]), int(compiled.geom_conaffinity[i]))
-        if body and any(own):
-            bits.setdefault(body, set()).add(own)
-    count, filtered = _filtered_pairs(bits, roots, budget)
-    if count > MAX_FILTERED:
-        findings.add(
-            f"left out: contype and conaffinity of {count} pairs of bodies, which touch here; give "
-            "contact_pairs"
-        )
-    else:
-        for a, b in sorted(filtered):
-            add(a, b, False, None)
+        first, second = signature >> 16, signature & 0xFFFF
+        add(names.body(first), names.body(second), False)
+        if fixed and not first * second:
+            add(names.fixture, names.body(first or second), False)
+    for body in _touching_fixed(compiled, fixed):
+        # runs of robots with pairs that touch have contact, also without ground
+        add(names.fixture, names.body(body), True)
     turning = int(((compiled.geom_condim > 3) & (compiled.geom_contype != 0)).sum())
     turning += int((compiled.pair_dim > 3).sum())
     if turning:
@@ -321,38 +360,17 @@ def read_contact_pairs(
     return list(found.values())
 
 
-def _filtered_pairs(
-    bits: Mapping[int, set[tuple[int, int]]], roots: Sequence[int], budget: Budget
-) -> tuple[int, list[tuple[int, int]]]:
-    """Return the bodies of different trees whose bits do not match, and their number.
-
-    Args:
-        bits: Pairs of contype and conaffinity by body.
-        roots: Root of the tree of each body.
-        budget: Time limit.
-
-    Returns:
-        Number of pairs, and the pairs themselves up to `MAX_FILTERED`.
-    """
-    kinds: dict[frozenset[tuple[int, int]], list[int]] = {}
-    for body, own in bits.items():
-        kinds.setdefault(frozenset(own), []).append(body)
-    count, pairs = 0, []
-    for (one, first), (other, second) in itertools.combinations_with_replacement(kinds.items(), 2):
-        budget.check_time()
-        if any(p & t or s & q for p, q in one for s, t in other):
-            continue
-        same = Counter(roots[b] for b in second)
-        found = sum(len(second) - same[roots[a]] for a in first)
-        count += found // 2 if one is other else found
-        if count <= MAX_FILTERED:
-            pairs += [
-                (min(a, b), max(a, b))
-                for a in first
-                for b in second
-                if roots[a] != roots[b] and (one is not other or a < b)
-            ]
-    return count, pairs
+def _touching_fixed(compiled: CompiledModel, fixed: Sequence[Shape]) -> list[int]:
+    """Return the bodies that may touch geometry of the world body, but are not fixed themselves."""
+    bits = {shape.contact_bits for shape in fixed if shape.role != "visual"}
+    own = read_bits(compiled)
+    moving = compiled.body_weldid != 0
+    found = {
+        int(compiled.geom_bodyid[i])
+        for i in touching_geoms(compiled)
+        if moving[compiled.geom_bodyid[i]] and any(bits_match(own.get(i), one) for one in bits)
+    }
+    return sorted(found)
 
 
 def _color(compiled: CompiledModel, i: int) -> tuple[float, float, float, float]:
@@ -467,16 +485,16 @@ SAME_FRAME, SAME_AXES = 1, 3
 def read_bodies(
     compiled: CompiledModel,
     names: Names,
-    meshes: Mapping[int, str],
+    shapes: Mapping[int, Sequence[Shape]],
     parts: Mapping[int, FilePart],
     findings: Findings,
 ) -> list[Body]:
     """Build the bodies of an `MjModel`, parents first, in MuJoCo's order.
 
-    Paths of meshes and positions of bodies in the file are by index.
+    Shapes and positions in the file are by index of the body. Geometry of the world body is that of
+    a fixed body, the last one.
     """
     armatures = _armatures(compiled)
-    shapes = read_shapes(compiled, names, meshes)
     if _any_nonlinear(compiled):
         findings.add("left out: nonlinear springs and dampers of joints")
     bodies: list[Body] = []
@@ -520,6 +538,9 @@ def read_bodies(
                 findings=findings,
             )
         )
+    if shapes.get(0):
+        weld = Fixed(names.new_joint(f"{names.fixture}_fixed"))
+        bodies.append(Body(names.fixture, WORLD, joint=weld, shapes=tuple(shapes[0])))
     return bodies
 
 
@@ -981,7 +1002,8 @@ def read_mjcf(
         meshes = mesh_paths(compiled, names, path)
         _check_depth(compiled, names, budget)
         parts = _parts(compiled, names, budget.file)
-        bodies = read_bodies(compiled, names, meshes, parts, findings)
+        shapes = read_shapes(compiled, names, meshes)
+        bodies = read_bodies(compiled, names, shapes, parts, findings)
         budget.check_time()
         bodies, loops = read_equalities(compiled, names, bodies, findings)
         frames = [
@@ -1002,7 +1024,7 @@ def read_mjcf(
             loops=loops,
             actuators=actuators,
             thrusters=thrusters,
-            contact_pairs=read_contact_pairs(compiled, names, findings, budget),
+            contact_pairs=read_contact_pairs(compiled, names, shapes.get(0, ()), findings),
             poses=read_positions(compiled, names, bodies),
         )
     except ModelFileError:
@@ -1044,27 +1066,27 @@ def read_mjcf_world(
 
 
 def ground_of(compiled: CompiledModel, findings: Findings) -> Ground | None:
-    """Return the ground of a model: a level plane or a height field of its world body."""
-    found: Ground | None = None
-    for i in range(compiled.ngeom):
+    """Return the ground of a model: a level plane or a height field of its world body.
+
+    Other planes are shapes of the robot's `FIXTURE`.
+    """
+    ground = ground_geom(compiled)
+    for i in sorted(touching_geoms(compiled)):
         kind = int(compiled.geom_type[i])
-        touches = bool(compiled.geom_contype[i] or compiled.geom_conaffinity[i])
-        if int(compiled.geom_bodyid[i]) or kind not in (PLANE, HEIGHT_FIELD) or not touches:
-            continue
-        x, y, z = compiled.geom_pos[i].tolist()
-        R = pose_of(compiled.geom_quat[i]).rotation
-        level = R[2][2] == 1.0 if kind == PLANE else R == IDENTITY3
-        if found is not None or not level:
-            reason = "turned against the world" if not level else "more than one"
+        if kind == HEIGHT_FIELD and i != ground:
             findings.add(
-                f"left out: a {'plane' if kind == PLANE else 'height field'} of the world body, "
-                f"{reason}; a world has one ground along its axes"
+                f"left out: the height field of {geom_words(compiled, i)}; a world has one, along "
+                "its axes"
             )
-            continue
-        friction = _material(compiled.geom_friction[i], compiled.geom_condim[i]).static_friction
-        grid = None if kind == PLANE else _grid(compiled, int(compiled.geom_dataid[i]), x, y)
-        found = Ground(z, grid, static_friction=friction)
-    return found
+    if ground is None:
+        return None
+    x, y, z = compiled.geom_pos[ground].tolist()
+    surface = _material(compiled.geom_friction[ground], compiled.geom_condim[ground])
+    grid = None
+    if int(compiled.geom_type[ground]) == HEIGHT_FIELD:
+        grid = _grid(compiled, int(compiled.geom_dataid[ground]), x, y)
+    bits = read_bits(compiled).get(ground)
+    return Ground(z, grid, static_friction=surface.static_friction, contact_bits=bits)
 
 
 def _grid(compiled: CompiledModel, field: int, x: float, y: float) -> GroundGrid:

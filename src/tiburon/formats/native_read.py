@@ -264,9 +264,10 @@ def read_shape(table: Table, folders: tuple[str, ...]) -> Shape:
         values["path"] = _mesh_path(values["path"], folders, table)
     pose, role, color = read_pose(table), table.text("role", "both"), table.numbers("color")
     name, material = table.text("name", ""), read_material(table)
+    bits = table.numbers("contact_bits")
     table.finish()
     geometry = table.build(record.make, **values)
-    return table.build(Shape, geometry, pose, role, color, name, material)
+    return table.build(Shape, geometry, pose, role, color, name, material, bits)
 
 
 def _mesh_path(path: str, folders: tuple[str, ...], table: Table) -> str:

@@ -206,6 +206,8 @@ def _shape(shape: Shape, body: str) -> dict[str, Any]:
         table["color"] = list(shape.color)
     if shape.name:
         table["name"] = shape.name
+    if shape.contact_bits is not None:
+        table["contact_bits"] = list(shape.contact_bits)
     table.update(material_table(shape.material))
     return table
 

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model.body_fluid import BodyFluid
-from tiburon.model.contact_kinds import ContactMaterial
+from tiburon.model.contact_kinds import ContactBits, ContactMaterial, checked_bits
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints.joint import Joint
 from tiburon.model.pose import Pose
@@ -144,6 +144,10 @@ class Shape:
     material: ContactMaterial | None = None
     """Friction and restitution; those of the other surface where None."""
 
+    contact_bits: ContactBits | None = None
+    """Bits of what it is and of what it touches, as MuJoCo's contype and conaffinity: two shapes
+    touch if the first of one and the second of the other have a bit in common. None touches all."""
+
     def __post_init__(self) -> None:
         element = f"shape {self.name!r}" if self.name else "shape"
         parts: list[tuple[str, object, object]] = [
@@ -169,6 +173,8 @@ class Shape:
                     "divide 8-bit values by 255"
                 )
             object.__setattr__(self, "color", (r, g, b, a))
+        if self.contact_bits is not None:
+            object.__setattr__(self, "contact_bits", checked_bits(self.contact_bits, element))
 
 
 def _positive(value: object, element: str, quantity: str) -> float:

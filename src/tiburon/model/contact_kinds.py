@@ -18,13 +18,13 @@ those that are positively dependent on others, which leaves the cone of contact 
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tiburon.argument_checks import at_least, check_finite, choice, positive
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
+from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, shown
 from tiburon.model.value_checks import number
 from tiburon.record import record
 
@@ -330,6 +330,39 @@ def _finite(argument: str, value: ArrayLike, ndim: int) -> NDArray[np.float64]:
         raise ShapeError(argument, f"an array of {ndim} dimensions", array.shape)
     check_finite(argument, array)
     return array
+
+
+# which shapes touch
+
+ContactBits: TypeAlias = tuple[int, int]
+"""Bits of what a shape is, and of what it touches (contype and conaffinity of MuJoCo)."""
+
+MAX_BITS = 2**32
+"""Bits of a shape are below this."""
+
+
+def checked_bits(value: object, element: str) -> ContactBits:
+    """Return two sets of bits as integers.
+
+    Raises:
+        ModelError: If they are something else.
+    """
+    given = value if isinstance(value, (tuple, list)) else ()
+    if len(given) != 2 or not all(
+        isinstance(x, (int, float)) and x == int(x) and 0 <= x < MAX_BITS for x in given
+    ):
+        raise ModelError(
+            f"{element}: contact_bits must be two integers from 0 to {MAX_BITS - 1}, got "
+            f"{shown(value)}; write (1, 1), or None for a shape that touches all others"
+        )
+    return (int(given[0]), int(given[1]))
+
+
+def bits_match(first: ContactBits | None, second: ContactBits | None) -> bool:
+    """Return whether two shapes touch: what one of them is, is among what the other touches."""
+    if first is None or second is None:
+        return True
+    return bool(first[0] & second[1] or second[0] & first[1])
 
 
 # surfaces

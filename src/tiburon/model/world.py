@@ -7,7 +7,13 @@ import numpy as np
 
 from tiburon.arguments import public
 from tiburon.errors import ModelError, shown
-from tiburon.model.contact_kinds import MATERIAL, ContactMaterial, check_material
+from tiburon.model.contact_kinds import (
+    MATERIAL,
+    ContactBits,
+    ContactMaterial,
+    check_material,
+    checked_bits,
+)
 from tiburon.model.user_code import refuse_replaced
 from tiburon.model.value_checks import Vec3, check_name, finite_array, number, vec3
 from tiburon.model.water import Water, one_water
@@ -159,9 +165,14 @@ class Ground:
     patches: tuple[GroundPatch, ...] = ()
     """Rectangles with surfaces of their own; where they overlap, the last one counts."""
 
+    contact_bits: ContactBits | None = None
+    """Which shapes touch it, as in `Shape`; all where None."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "height", number(self.height, "ground", "height"))
         check_material(self, "ground")
+        if self.contact_bits is not None:
+            object.__setattr__(self, "contact_bits", checked_bits(self.contact_bits, "ground"))
         grid: object = self.grid
         if grid is not None and not isinstance(grid, GroundGrid):
             raise ModelError(f"ground: grid must be a GroundGrid, got {shown(grid)}")
