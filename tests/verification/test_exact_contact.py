@@ -600,7 +600,7 @@ def test_a_load_that_grows_and_turns_starts_a_slip_in_its_direction():
         return [now * np.cos(turn * state.time), now * np.sin(turn * state.time), 0.0]
 
     world = tb.World(ground=tb.Ground(static_friction=mu))
-    run = exact(SLIDER, end, world=world, control=load, record_dt=0.1)
+    run = exact(SLIDER, end, world=world, control=load, record=tb.Record(dt=0.1))
     assert run.outcome.status == "finished"
     assert kinds(run) == ["touch_down", "slip"]
     assert abs(run.events[1].time - begin) < 1e-12
@@ -629,7 +629,7 @@ def test_slip_that_reverses_without_rest_is_an_event():
         return [force * np.cos(omega * state.time), 0.0, 0.0]
 
     world = tb.World(ground=tb.Ground(static_friction=mu))
-    run = exact(SLIDER, 0.6, world=world, control=swing, record_dt=0.1)
+    run = exact(SLIDER, 0.6, world=world, control=swing, record=tb.Record(dt=0.1))
     assert run.outcome.status == "finished"
     assert kinds(run) == ["touch_down", "reversal"]
     low, high = 0.2, 0.6
@@ -667,7 +667,7 @@ def test_rod_that_falls_out_of_a_plane_begins_to_slip(mu, tilt):
     q = [math.cos(tilt / 2), 0, math.sin(tilt / 2), 0, 0, 0, 0.5 * math.cos(tilt)]
     world = tb.World(ground=tb.Ground(static_friction=mu))
     v = [*w, *np.cross(w, [0, 0, 0.5])]
-    run = exact(ROD, 0.5, q=q, v=v, world=world, record_dt=0.01)
+    run = exact(ROD, 0.5, q=q, v=v, world=world, record=tb.Record(dt=0.01))
     assert run.outcome.status == "finished"
     assert kinds(run)[:2] == ["touch_down", "slip"]
     energy = 0.5 * np.sum(run.v[:, 3:] ** 2, axis=1) + G * run.q[:, 6]
@@ -706,7 +706,7 @@ def dropped(kind, case):
 
 def assert_lands_without_gain(kind, case):
     model, q, v, world = dropped(kind, case)
-    run = exact(model, 1.0, q=q, v=v, world=world, record_dt=0.01)
+    run = exact(model, 1.0, q=q, v=v, world=world, record=tb.Record(dt=0.01))
     assert run.outcome.status == "finished", (kind, case, run.outcome.message)
     inertia = [np.asarray(tb.mass_matrix(model, q)) for q in run.q]
     kinetic = [0.5 * v @ H @ v for v, H in zip(run.v, inertia, strict=True)]
