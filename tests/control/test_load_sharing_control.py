@@ -679,6 +679,190 @@ def test_contacts_of_a_path_have_several_intervals(dog, plan):
             tb.MotionPath(dog.poses["stand"], contacts={foot: wrong})
 
 
+def planned_contacts(path, run, names):
+    """Return 1 for each contact that the path plans, else 0, shape (rows, contacts)."""
+    p = path.parameters()
+    samples = [path.sample(p, time).touching for time in run.time]
+    return np.array([[sample[name] for name in names] for sample in samples])
+
+
+def check_bounded(shared, bound):
+    """Where the status is 0, no force changed by more than the bound since the sample before."""
+    change = np.abs(np.diff(shared.forces, axis=0)).max(axis=-1)[1:]
+    assert change[shared.status[2:] == 0.0].max() <= bound * (1.0 + 1e-6)
+    assert (change[shared.status[2:] == 0.0] > 0.99 * bound).any()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"transfers": False},
+        {"smoothing": None},
+        pytest.param({"contact": "measured"}, marks=pytest.mark.slow),
+        pytest.param({"smoothing": tb.StepBound(1.0), "max_step": None}, marks=pytest.mark.slow),
+    ],
+)
+def test_feet_lift_when_step_bounds_have_unloaded_them(dog, plan, options):
+    """A bound too small for the planned end of a contact delays the lift: none is exceeded."""
+    path = tb.GaitPath.trot(dog, speed=0.3)
+    control = tb.LoadSharingControl(plan, path, **{"max_step": 1.0, **options})
+    run = simulated(dog, control, 1.1)
+    shared = control.read(run)
+    assert not shared.status.any()
+    check_bounded(shared, 1.0)
+    feet = plan.contact_names[:4]
+    planned = planned_contacts(path, run, feet)
+    late = (shared.touching[:, :4] > planned) & (run.time[:, None] > 0.01)
+    assert late.any(axis=0).all()
+    # all feet have been in the air, without force, and the dog walks on
+    assert (shared.touching[:, :4].min(axis=0) == 0.0).all()
+    force = shared.forces.reshape(len(run.time), -1)[:, :12].reshape(-1, 4, 3)
+    assert not force[shared.touching[:, :4] == 0.0].any()
+    tilt = 2.0 * np.degrees(np.arcsin(np.linalg.norm(run.q[:, 1:3], axis=1)))
+    assert tilt.max() < 6.0
+    assert np.ptp(run.q[:, 6]) < 0.03
+    # feet that lift late land at their footholds in time, as far as these do not catch errors
+    for k, point in enumerate(path.points):
+        for row in np.flatnonzero(np.diff(shared.touching[:, k]) > 0.5) + 1:
+            if run.time[row] > 0.1:
+                rotation, place = tb.forward_kinematics(dog, run.q[row], point.body)
+                sample = path.sample(path.parameters(), run.time[row - 30])
+                center = rotation @ np.array(point.position) + place
+                error = center - np.array(sample.aims[point.name].landing)
+                assert abs(error[2]) < 1e-3
+                assert np.abs(error[:2]).max() < 0.03
+
+
+def test_feet_that_wait_stand_on_shared_forces_and_lift_from_where_they_stand(dog, plan):
+    """While the path already swings a foot it stays at rest; its swing then starts at its place."""
+    path = tb.GaitPath.trot(dog, speed=0.3)
+    run = simulated(dog, tb.LoadSharingControl(plan, path, max_step=1.0), 0.8)
+    feet = plan.contact_names[:4]
+    touching, normal = (recorded(run, feet, part) for part in ("touching", "n"))
+    waiting = touching > planned_contacts(path, run, feet)
+    waiting[:10] = False
+    error = np.abs(run.get("contact_force").values[1:, :, 2] - normal[:-1])[waiting[:-1]]
+    assert normal[waiting].max() > 20.0
+    assert error.max() < 0.1
+    offsets = np.stack([recorded(run, feet, f"offset_{axis}") for axis in "xyz"], axis=-1)
+    shifts = np.stack([recorded(run, feet, f"shift_{axis}") for axis in "xy"], axis=-1)
+    count = 0
+    for k, point in enumerate(path.points):
+        for row in np.flatnonzero(waiting[:-1, k] & ~waiting[1:, k]):
+            aim = path.sample(path.parameters(), run.time[row]).aims[point.name]
+            assert aim.blend[0] > 0.01
+            aim = aim.moved(offsets[row, k]).shifted([*shifts[row, k], 0.0])
+            rotation, place = tb.forward_kinematics(dog, run.q[row], point.body)
+            center = rotation @ np.array(point.position) + place
+            np.testing.assert_allclose(aim.position, center, atol=1e-9)
+            count += 1
+    assert count >= 4
+
+
+def test_bounds_of_tangential_forces_delay_lifts_too(dog, plan):
+    """Normal forces fall no faster than friction lets the tangential ones fall."""
+    foot, bound = "front_left_foot", 0.05
+    path = tb.GaitPath.trot(dog, speed=0.3)
+    control = tb.LoadSharingControl(plan, path, max_step={f"{foot}.t1": bound, f"{foot}.t2": bound})
+    run = simulated(dog, control, 0.65)
+    shared = control.read(run)
+    assert not shared.status.any()
+    steps = np.abs(np.diff(shared.forces[1:], axis=0)).max(axis=0)
+    assert steps[:2].max() == pytest.approx(bound, rel=1e-5)
+    assert steps[2] > 10.0 * bound
+    lifted = run.time[1:][np.diff(shared.touching[:, 0]) < 0.0]
+    planned = run.time[1:][np.diff(planned_contacts(path, run, [foot])[:, 0]) < 0.0]
+    assert len(lifted) == len(planned) == 1
+    assert 0.01 < lifted[0] - planned[0] < 0.1
+
+
+def test_intervals_of_a_path_end_when_step_bounds_have_unloaded_them(dog, plan):
+    """Of several intervals each ends late, or not at all before the next one begins."""
+    foot = "front_left_foot"
+    times = [(-1.0, 0.06), (0.12, 0.2), (0.26, 9.0)]
+    path = tb.MotionPath(dog.poses["stand"], contacts={foot: times}, transfer=0.02)
+    place = plan.contact_names.index(foot)
+    ends = {}
+    for bound in (3.0, 1.0, 0.2):
+        control = tb.LoadSharingControl(plan, path, max_step=bound)
+        run = simulated(dog, control, 0.3)
+        shared = control.read(run)
+        assert not shared.status.any()
+        touching = shared.touching[:, place]
+        change = np.abs(np.diff(shared.forces[1:], axis=0)).max()
+        assert change <= bound * (1.0 + 1e-6)
+        assert not shared.forces[touching == 0.0][:, 3 * place : 3 * place + 3].any()
+        ends[bound] = run.time[1:][np.diff(touching) < 0.0]
+    np.testing.assert_allclose(ends[3.0], [0.06, 0.2], atol=1.5e-3)
+    assert ((ends[1.0] > np.array([0.062, 0.202])) & (ends[1.0] < [0.08, 0.22])).all()
+    assert len(ends[0.2]) == 0
+    # a bound by name is that of the whole contact, also of its normal force alone
+    control = tb.LoadSharingControl(plan, path, max_step={f"{foot}.n": 1.0})
+    shared = control.read(simulated(dog, control, 0.1))
+    steps = np.abs(np.diff(shared.forces[1:], axis=0))
+    assert not shared.status.any()
+    assert steps[:, plan.names.index(f"{foot}.n")].max() <= 1.0 + 1e-6
+    assert control.read(simulated(dog, control, 0.1)).touching[:, place].min() == 0.0
+
+
+def test_cases_of_a_batch_lift_their_feet_by_bounds_of_their_own(dog, plan):
+    """Cases with small and large bounds in one batch are those of single runs."""
+    path = tb.MotionPath(
+        dog.poses["stand"], contacts={"front_left_foot": (-1.0, 0.04)}, transfer=0.02
+    )
+    bounds = [0.5, 1.0, 30.0]
+    control = tb.LoadSharingControl(plan, path, max_step=5.0)
+    cases = simulated(dog, control, 0.08, parameters={"control.max_step": bounds})
+    for k, bound in enumerate(bounds):
+        own = tb.LoadSharingControl(plan, path, max_step=bound)
+        one = simulated(dog, own, 0.08)
+        np.testing.assert_array_equal(cases.z[:, k], one.z)
+        if bound < 30.0:
+            check_bounded(own.read(one), bound)
+
+
+def test_what_is_gone_at_once_is_reported_where_steps_are_bounded():
+    """A cable that fails, or whose interval ends, loses its least tension: the status says so."""
+    robot = tb.load("cable_robot")
+    home = robot.poses["home"]
+    plan = tb.LoadSharing.of(robot)
+    name = plan.contact_names[1]
+    for path, options in (
+        (home, {"failed": {name: 0.02}}),
+        (tb.MotionPath(home, contacts={name: (-1.0, 0.02)}), {}),
+    ):
+        control = tb.LoadSharingControl(plan, path, max_step=2.0, **options)
+        run = tb.simulate(
+            robot, 0.04, q=home, control=control, record=tb.Record(every=1), progress=False
+        )
+        shared = control.read(run)
+        np.testing.assert_allclose(run.time[shared.status != 0.0], [0.02], atol=1.5e-3)
+        assert shared.status.max() == 7.0
+        check_bounded(shared, 2.0)
+
+
+def test_contacts_end_as_planned_after_a_sample_without_solution(dog, plan):
+    """Forces that stay for want of a solution would keep a foot down for ever."""
+    path = tb.MotionPath(dog.poses["stand"], contacts={"front_left_foot": (-1.0, 0.02)})
+    # normal forces that may not fall to the bound leave no solution, once the foot waits
+    kept = tb.LoadSharing.of(
+        dog,
+        world=FLOOR,
+        friction=PLANNED_FRICTION,
+        limits=[tb.NormalForceLimit({"front_left_foot": (5.0, np.inf)})],
+    )
+    control = tb.LoadSharingControl(kept, path, max_step=1.0, transfers=False)
+    shared = control.read(simulated(dog, control, 0.08))
+    assert {0.0, 1.0, 7.0} == set(shared.status)
+    first = np.argmax(shared.status == 7.0)
+    assert shared.status[first - 1] == 1.0
+    assert shared.touching[first, 0] == 0.0
+    assert not shared.forces[first:, :3].any()
+    assert not shared.status[first + 1 :].any()
+    check_bounded(shared, 1.0)
+
+
 def test_failed_actuators_give_no_force_from_their_time_on(dog, plan):
     """A knee that fails while the dog stands has no torque; others carry on, within limits."""
     name = "hind_right_knee"

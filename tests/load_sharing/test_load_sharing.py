@@ -339,6 +339,43 @@ def test_steps_leave_no_force_on_contacts_that_have_ended():
     after = plan.share(q, vd=vd, touching=[0] * 4, before=before, max_step=0.1)
     assert after.is_feasible
     np.testing.assert_array_equal(np.abs(after.forces), 0.0)
+    # nothing keeps the bound then, and the status says so
+    assert after.status == "step exceeded"
+    assert "lost more force than max_step" in after.summary
+
+
+def test_lost_contacts_with_more_force_than_the_bound_are_reported():
+    """The status says which cases exceed the bound by a lost contact; others keep it."""
+    dog = tb.load("quadruped")
+    plan = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False, step_limits="forces")
+    q = np.array(dog.poses["stand"])
+    before = plan.share(q)
+    # other feet may change as much as they need
+    bounds = {"front_left_foot": np.array([2.0, 60.0, np.inf, 2.0])}
+    touching = np.ones((4, 4))
+    touching[:3, 0] = 0.0
+    share = plan.share(q, touching=touching, before=before, max_step=bounds)
+    assert list(share.status[:3]) == ["step exceeded", "optimal", "optimal"]
+    assert share.status[3] in ("optimal", "at limits")
+    assert share.is_feasible.all()
+    assert not share.x[:3, :3].any()
+    assert np.abs(share.x[3, :3] - before.x[:3]).max() <= 2.0 * (1.0 + 1e-9)
+    # without limits of steps, or without forces before, nothing is lost
+    loose = tb.LoadSharing.of(dog, world=FLOOR, torque_limits=False)
+    assert loose.share(q, touching=[0, 1, 1, 1], before=loose.share(q)).status == "optimal"
+    lifted = plan.share(q, touching=[0, 1, 1, 1])
+    again = plan.share(q, touching=[0, 1, 1, 1], before=lifted, max_step=1.0)
+    assert again.status == "optimal"
+
+    def code(x, memory, bound):
+        bounds = {"front_left_foot": bound[0]}
+        touching = ["front_right_foot", "hind_left_foot", "hind_right_foot"]
+        share = plan.share(x, touching=touching, before=memory, max_step=bounds)
+        return share.status
+
+    kernel = tb.compile(code, shapes={"x": dog.nq, "memory": plan.memory, "bound": 1})
+    assert kernel(q, before.warm_start, np.array([2.0])) == 7.0
+    assert kernel(q, before.warm_start, np.array([60.0])) != 7.0
 
 
 def test_relaxed_motions_are_the_nearest_possible():

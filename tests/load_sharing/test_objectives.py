@@ -334,6 +334,29 @@ class Uneven(tb.Objective):
         return [tb.Square(p[0], {one: 1.0, other: -SHARE}), tb.Square(2.0, *knee)]
 
 
+@pytest.mark.parametrize("relax", [False, True])
+def test_open_contacts_have_no_force_under_objectives_of_the_user(relax):
+    """A term that couples two feet holds for the one that touches: the other has no force."""
+    model = tb.load("quadruped")
+    q = np.array(model.poses["stand"])
+    for objective in (Uneven(10.0), tb.InternalForce() + Uneven(10.0)):
+        plan = tb.LoadSharing.of(
+            model, world=GRIP, torque_limits=False, objective=objective, relax=relax
+        )
+        before = plan.share(q)
+        assert abs(before.x[2]) > 1.0
+        for name in range(2):
+            touching = np.ones(4)
+            touching[name] = 0.0
+            own = slice(3 * name, 3 * name + 3)
+            share = plan.share(q, touching=touching, before=before)
+            assert share.is_feasible
+            assert not share.x[own].any()
+            problem = plan.problem(q, touching=touching)
+            assert not np.asarray(problem.solve().x)[own].any()
+            np.testing.assert_allclose(problem.A1 @ share.x, problem.b1, atol=1e-9)
+
+
 def uneven_oracle(model, at, weight, share=0.5):
     """Return the optimum of the same squares by matrices and equations alone."""
     plan = tb.LoadSharing.of(model, world=GRIP, torque_limits=False)

@@ -6,7 +6,7 @@ are shared by a `LoadSharing` plan, continuous in time. Forces and motion live i
 subspaces: neither controller disturbs the other (Nahon 1991, chapter 8).
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -45,9 +45,11 @@ from tiburon.errors import DomainError, ModelError, ShapeError, shown
 from tiburon.functions.load_sharing import LoadSharing
 from tiburon.functions.load_tracking import AIM_SIZE, TrackedLoad, tracked_load
 from tiburon.load_sharing.contact_load import ContactLoad, load_weight
+from tiburon.load_sharing.limits.step import STEP_EXCEEDED, exceeds
 from tiburon.load_sharing.named import count_of, places_of
 from tiburon.load_sharing.objectives.objective import Sum
 from tiburon.load_sharing.objectives.smoothness import FadingSmoothness, TorqueSmoothness
+from tiburon.load_sharing.problem import Group
 from tiburon.load_sharing.relaxation import RELAXED
 from tiburon.load_sharing.smoothing import (
     UNBOUNDED,
@@ -91,6 +93,9 @@ FOOTHOLD_FREEZE_SHARE = 0.6
 MAX_STEP_SHIFT = 0.15
 """Largest shift of a foothold [m]."""
 
+LEAST_SWING = 0.1
+"""Remaining share of a swing below which the aim of a foot that lifts late jumps to its path."""
+
 MOMENT = 1e-9
 """Time that counts as none [s]."""
 
@@ -111,15 +116,17 @@ class SharedRun(NamedTuple):
     """Driven joint forces [N or N m], shape (n, ..., driven)."""
 
     touching: Array
-    """1 for each contact and loop that carried load, else 0, shape (n, ..., contacts)."""
+    """1 for each contact and loop that carried load, else 0, shape (n, ..., contacts). Contacts may
+    last beyond their planned end, see `LoadSharingControl.max_step`."""
 
     missing: Array
     """Changes of the desired accelerations of what nothing drives, where contacts did not allow
     them [m/s^2 or rad/s^2], shape (n, ..., undriven)."""
 
     status: Array
-    """0 where forces are optimal; where there is no solution 1, or another code of
-    `tiburon.trace.primitives.quadratic`, shape (n, ...)."""
+    """0 where forces are optimal, and no change is larger than `max_step`; 7 where they are optimal
+    but something lost more force than that at once, as a failed actuator does; where there is no
+    solution 1, or another code of `tiburon.trace.primitives.quadratic`, shape (n, ...)."""
 
 
 @public
@@ -145,7 +152,8 @@ class LoadSharingControl(RunTimeFields):
     max_step: Any = None
     """Largest change of each force from sample to sample [N]; or of each driven joint force
     [N or N m] where `smoothing` is on torques. One number, one per force or joint force, or by name
-    of contacts, forces or joints; others are not bounded then."""
+    of contacts, forces or joints; others are not bounded then. Contacts whose force cannot fall to
+    zero by their planned end within bounds of forces end later."""
 
     smoothing: SmoothingPenalty | StepBound | None = field(default_factory=SmoothingPenalty)
     """How forces stay continuous when contacts change; None for not at all."""
@@ -371,11 +379,17 @@ class LoadSharingControl(RunTimeFields):
         )
         at = [sum(sizes[:k]) for k in range(7)]
         x, tau, touched, offsets, shifts, drift = (z[at[k] : at[k + 1]] for k in range(6))
-        changed_at, _, last = z[at[6] :]
+        changed_at, outcome, last = z[at[6] :]
         started = np.where(last > 0.5 * PAST_TIME, 1.0, 0.0)
         dt = started * (state.time - last)
         sample, shifts = self._sampled(state, own, dt, offsets, shifts)
-        planned = [sample.touching.get(name, 1.0) for name in plan.contact_names]
+        steps = self._step_bounds(own, started)
+        ended = [sample.touching.get(name, 1.0) < 0.5 for name in plan.contact_names]
+        waiting = self._waiting(ended, touched, x, steps, outcome)
+        planned = [
+            np.maximum(sample.touching.get(name, 1.0), waits)
+            for name, waits in zip(plan.contact_names, waiting, strict=True)
+        ]
         touching = self._touching(state, planned, touched, started)
         failed, touching = self._failed(own, state.time, touching)
         change: Scalar = 0.0
@@ -393,15 +407,21 @@ class LoadSharingControl(RunTimeFields):
             for place in group.places:
                 before[place] = touching[k] * x[place]
         found = self._shared(
-            state, own, sample, touching, before, tau, drift, fade, started, dt, failed
-        )
+            state, own, sample, planned, waiting, touching, before, tau, drift, fade, steps, dt,
+            failed,
+        )  # fmt: skip
         good = (found.status < 0.5) | (found.status > RELAXED)
         forces = entries(found.x)
         missing = [np.where(good, d, 0.0) for d in forces[layout.size :]]
-        left = self._offsets(sample, entries(found.centers), planned, offsets)
+        left = self._offsets(sample, entries(found.centers), planned, waiting, offsets)
         shared, fallback = entries(found.tau), entries(found.fallback)
         driven = [np.where(good, shared[i], fallback[i]) for i in layout.driven]
         forces = [np.where(good, new, old) for new, old in zip(forces, before, strict=False)]
+        exceeded: Scalar = 0.0
+        if self.max_step is not None:
+            # also what a failed actuator, or a contact after a sample without solution, lost
+            pairs = zip(driven, tau) if self._on == "torques" else zip(forces, x)  # noqa: B905
+            exceeded = exceeds([new - old for new, old in pairs], steps)
         after = (
             *forces,
             *driven,
@@ -410,7 +430,7 @@ class LoadSharingControl(RunTimeFields):
             *shifts,
             *missing,
             changed_at,
-            np.where(good, 0.0, found.status),
+            np.where(good, STEP_EXCEEDED * exceeded, found.status),
             state.time + 0.0,
         )
         commands = self._commands(state, driven, forces)
@@ -562,19 +582,73 @@ class LoadSharingControl(RunTimeFields):
         return found
 
     def _offsets(
-        self, sample: MotionSample, centers: Scalars, touching: Scalars, offsets: Scalars
+        self,
+        sample: MotionSample,
+        centers: Scalars,
+        touching: Scalars,
+        waiting: Scalars,
+        offsets: Scalars,
     ) -> list[Scalar]:
-        """Return how far feet are from their footholds when they lift [m]: held in the air."""
+        """Return how far feet are from their footholds when they lift [m]: held in the air.
+
+        Also of feet that lift late, from where their aim already is on its way.
+        """
         found: list[Scalar] = []
         names = self.plan.contact_names
         for k, foot in enumerate(self._aimed):
             aim = sample.aims[foot.name]
-            held = touching[names.index(foot.name)] > 0.5
+            contact = names.index(foot.name)
+            remaining = 1.0 - aim.blend[0]
             for i in range(3):
                 old = offsets[3 * k + i]
                 # the aim on the ground already contains the old offset, and no shift
-                place = aim.position[i] - (1.0 - aim.blend[0]) * old
-                found.append(np.where(held, centers[3 * k + i] - place, old))
+                standing = centers[3 * k + i] - (aim.position[i] - remaining * old)
+                # the aim on its way contains what has not faded out yet
+                error = centers[3 * k + i] - aim.position[i]
+                late = old + error / np.maximum(remaining, LEAST_SWING)
+                offset = np.where(waiting[contact] > 0.5, late, standing)
+                found.append(np.where(touching[contact] > 0.5, offset, old))
+        return found
+
+    def _step_bounds(self, own: dict[str, Any], started: Scalar) -> list[Scalar]:
+        """Return the largest change of each force or driven joint force; none without bounds."""
+        if self.max_step is None:
+            return []
+        bounds = self._components("max_step", own["max_step"], UNBOUNDED)
+        return [np.where(started > 0.5, x, UNBOUNDED) for x in bounds]
+
+    def _waiting(
+        self,
+        ended: Sequence[Any],
+        touched: Scalars,
+        x: Scalars,
+        steps: Scalars,
+        outcome: Scalar,
+    ) -> list[Scalar]:
+        """Return 1 for each contact that lasts beyond its planned end, else 0.
+
+        Until its force is within the step bounds: a contact that ends loses its force at once.
+        After a sample without solution contacts end as planned, as do loops, thrusters and cables;
+        the status then reports forces that were larger.
+
+        Args:
+            ended: Whether the path has no load for each contact and loop.
+            touched: Which of them carried load at the last sample.
+            x: Forces of the last sample.
+            steps: Bounds of changes.
+            outcome: Status of the last sample.
+        """
+        groups = self.plan.layout.groups
+        if self.max_step is None or self._on != "forces":
+            return [0.0] * len(groups)
+        solved = (outcome < 0.5) | (outcome > STEP_EXCEEDED - 0.5)
+        found: list[Scalar] = []
+        for group, end, on in zip(groups, ended, touched, strict=True):
+            if group.normal is None:
+                found.append(0.0)
+                continue
+            share = _releasable(group, x, steps)
+            found.append(np.where(end & (on > 0.5) & solved & (share < 1.0), 1.0, 0.0))
         return found
 
     def _touching(
@@ -644,12 +718,14 @@ class LoadSharingControl(RunTimeFields):
         state: State,
         own: dict[str, Any],
         sample: MotionSample,
+        planned: Scalars,
+        waiting: Scalars,
         touching: Scalars,
         before: Scalars,
         tau: Scalars,
         drift: Scalars,
         fade: Scalar,
-        started: Scalar,
+        steps: Scalars,
         dt: Scalar,
         failed: Scalars,
     ) -> TrackedLoad:
@@ -660,15 +736,12 @@ class LoadSharingControl(RunTimeFields):
             weights = [1.0, *weights]
         rho, smoothing = self._smoothing_weights(own, fade)
         weights = [*weights, *smoothing, 1.0]
-        bounds: list[Scalar] = []
-        if self.max_step is not None:
-            limits_of = self._components("max_step", own["max_step"], UNBOUNDED)
-            bounds = [np.where(started > 0.5, x, UNBOUNDED) for x in limits_of]
-            if self._on == "torques":
-                # the force of a failed actuator is gone at once
-                gone = zip(bounds, failed, strict=True)
-                bounds = [np.where(mark > 0.5, UNBOUNDED, x) for x, mark in gone]
-        loads, caps = self._transfer(sample, touching, before, own["full_load"], bounds, dt)
+        bounds = list(steps)
+        if bounds and self._on == "torques":
+            # the force of a failed actuator is gone at once
+            gone = zip(bounds, failed, strict=True)
+            bounds = [np.where(mark > 0.5, UNBOUNDED, x) for x, mark in gone]
+        loads, caps = self._transfer(sample, waiting, touching, before, own["full_load"], steps, dt)
         weights += [load_weight(load) for load in loads]
         aims: list[Scalar] = []
         for foot in self._aimed:
@@ -688,7 +761,7 @@ class LoadSharingControl(RunTimeFields):
             row(failed),
             np.array([x for site in plan.sites for x in site.values]),
             *map(row, (friction, torsion, limits, weights, surfaces, ())),
-            row([sample.touching.get(name, 1.0) for name in plan.contact_names]),
+            row(planned),
             row(aims or [0.0] * AIM_SIZE),
             row([k * k, 2.0 * k, own["slip_damping"], 1.0 - own["friction_reserve"], rho]),
             row(caps),
@@ -737,36 +810,46 @@ class LoadSharingControl(RunTimeFields):
     def _transfer(
         self,
         sample: MotionSample,
+        waiting: Scalars,
         touching: Scalars,
         before: Scalars,
         full: Scalar,
-        bounds: Scalars,
+        steps: Scalars,
         dt: Scalar,
     ) -> tuple[list[Scalar], list[Scalar]]:
         """Return the load of each contact, 0 to 1, and its largest normal force [N].
 
         The bound grows to the full load after a contact was made; before its end it falls to zero
-        from what the contact carries.
+        from what the contact carries, as fast as step bounds allow. Contacts that wait for their
+        end give up their load in any case.
         """
         loads: list[Scalar] = []
         caps: list[Scalar] = []
-        for group, touches in zip(self.plan.layout.groups, touching, strict=True):
-            span = sample.spans.get(group.name) if self.transfers else None
+        bounded = self.max_step is not None and self._on == "forces"
+        places = zip(self.plan.layout.groups, touching, waiting, strict=True)
+        for group, touches, waits in places:
+            span = sample.spans.get(group.name)
             if span is None or group.normal is None:
                 loads.append(1.0)
                 caps.append(UNBOUNDED)
                 continue
             since, left = (np.maximum(x, 0.0) for x in span)
-            load = np.minimum(1.0, np.minimum(since, left) / sample.transfer)
-            least, last = LEAST_CAP * full, before[group.normal]
-            growing = np.where(since < sample.transfer, full * since / sample.transfer, UNBOUNDED)
-            kept = np.maximum(1.0 - dt / np.maximum(left, dt + MOMENT), 0.0)
-            falling = np.where(left < sample.transfer, last * kept, UNBOUNDED)
-            cap = np.maximum(np.minimum(growing, falling), least)
-            if self.max_step is not None and self._on == "forces":
-                # no faster than forces may change
-                step = bounds[group.normal]
-                cap = np.maximum(cap, last - (1.0 - STEP_LIMIT_MARGIN) * step)
+            load: Scalar = 1.0
+            cap: Scalar = UNBOUNDED
+            last = before[group.normal]
+            if self.transfers:
+                load = np.minimum(1.0, np.minimum(since, left) / sample.transfer)
+                growing = full * since / sample.transfer
+                growing = np.where(since < sample.transfer, growing, UNBOUNDED)
+                kept = np.maximum(1.0 - dt / np.maximum(left, dt + MOMENT), 0.0)
+                falling = np.where(left < sample.transfer, last * kept, UNBOUNDED)
+                cap = np.maximum(np.minimum(growing, falling), LEAST_CAP * full)
+            if bounded:
+                # no faster than all forces of the contact may change
+                share = (1.0 - STEP_LIMIT_MARGIN) * _releasable(group, before, steps)
+                slowest = last * (1.0 - share)
+                load = np.where(waits > 0.5, 0.0, load)
+                cap = np.where(waits > 0.5, slowest, np.maximum(cap, slowest))
             loads.append(load)
             # contacts that do not touch carry nothing anyway
             caps.append(np.where(touches > 0.5, cap, UNBOUNDED))
@@ -917,6 +1000,15 @@ class LoadSharingControl(RunTimeFields):
     def structure_in(self, model: Model, world: World) -> Hashable:
         """Return the structure, and whether the run is of the robot that the plan was made for."""
         return (self.structure(), self.plan.model == model)
+
+
+def _releasable(group: Group, x: Scalars, steps: Scalars) -> Scalar:
+    """Return the share, up to 1, by which all forces of a contact may shrink in one step."""
+    share: Scalar = 1.0
+    for place in group.places:
+        step = steps[place]
+        share = np.minimum(share, step / np.maximum(np.abs(x[place]), step))
+    return share
 
 
 def _voltage(actuator: Actuator, force: Scalar, v: Scalar) -> Scalar:

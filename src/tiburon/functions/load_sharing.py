@@ -60,6 +60,7 @@ from tiburon.load_sharing.formulation import (
     formulated,
     formulation_names,
 )
+from tiburon.load_sharing.limit_matrix import LimitMatrix
 from tiburon.load_sharing.limits.center_of_pressure import CenterOfPressure
 from tiburon.load_sharing.limits.contact import (
     LARGEST,
@@ -72,7 +73,7 @@ from tiburon.load_sharing.limits.contact import (
 )
 from tiburon.load_sharing.limits.drive import DriveLimit
 from tiburon.load_sharing.limits.limit import Limit, RunTime
-from tiburon.load_sharing.limits.step import StepLimit
+from tiburon.load_sharing.limits.step import STEP_EXCEEDED, StepLimit
 from tiburon.load_sharing.limits.torque import UNBOUNDED, DrivenJoint, TorqueLimit
 from tiburon.load_sharing.named import FORCES, check_names, count_of, places_of, spread
 from tiburon.load_sharing.objectives.contact_force import InternalForce
@@ -84,13 +85,14 @@ from tiburon.load_sharing.objectives.objective import (
 )
 from tiburon.load_sharing.objectives.smoothness import Smoothness, TorqueSmoothness
 from tiburon.load_sharing.problem import Before, Grip, Group, Layout, layout_of
-from tiburon.load_sharing.relaxation import DIRECTION, MOTION
+from tiburon.load_sharing.relaxation import DIRECTION, MOTION, RELAXED
 from tiburon.load_sharing.sites import (
     SITE_VALUES,
     ContactSite,
     expected_friction,
     friction_field,
 )
+from tiburon.load_sharing.smoothing import ForcePrograms
 from tiburon.load_sharing.solution import Limits, levels_of, row_names
 from tiburon.model import WORLD, Model, World
 from tiburon.model.closure import LoopClosure
@@ -115,20 +117,23 @@ Touching = ArrayLike | Mapping[str, ArrayLike] | Sequence[str] | None
 """Which contacts take part: marks in order, marks by name, names, or None for all."""
 
 _STATUS_NAMES = np.array(
-    ("optimal", "infeasible", "not convex", "unfinished", "relaxed", "at limits", "not finite")
+    (
+        *("optimal", "infeasible", "not convex", "unfinished", "relaxed", "at limits"),
+        *("not finite", "step exceeded"),
+    )
 )
 """Names of the status of a solution, by code."""
 
 _STATUS_SCALARS = tuple(_STATUS_NAMES)
 """The same, one by one."""
 
-FEASIBLE = ("optimal", "at limits")
+FEASIBLE = ("optimal", "at limits", "step exceeded")
 """Statuses of motions that are produced as given."""
 
 NOT_FINITE = 6
 """Code of solutions that overflow."""
 
-_BAD_CODES = (False, True, True, True, False, False, True)
+_BAD_CODES = (False, True, True, True, False, False, True, False)
 """Whether there is no solution, by code."""
 
 _IS_BAD = np.array(_BAD_CODES)
@@ -260,10 +265,11 @@ class LoadShare(NamedTuple):
     equations), in the order of `plan.equation_names`: zero but for relaxed motions."""
 
     status: Any
-    """"optimal" (no limit is active), "at limits" (optimal with active limits), "relaxed" (the
-    nearest motion that can be produced), "infeasible", "not finite" (numbers overflow),
-    "not convex" or "unfinished", an array of strings of shape (...). In traced functions codes: 0
-    optimal, 5 at limits, 4 relaxed, all others without solution."""
+    """"optimal" (no limit is active), "at limits" (optimal with active limits), "step exceeded"
+    (optimal, but a contact or actuator that no longer takes part lost more force than `max_step`),
+    "relaxed" (the nearest motion that can be produced), "infeasible", "not finite" (numbers
+    overflow), "not convex" or "unfinished", an array of strings of shape (...). In traced functions
+    codes: 0 optimal, 5 at limits, 7 step exceeded, 4 relaxed, all others without solution."""
 
     iterations: Array
     """Steps of the solver, shape (...)."""
@@ -292,7 +298,10 @@ class LoadShare(NamedTuple):
 
     @property
     def is_feasible(self) -> Any:
-        """Whether the motion is produced as given, within all limits, shape (...)."""
+        """Whether the motion is produced as given, shape (...).
+
+        Within all limits of what takes part.
+        """
         found = np.isin(self.status, FEASIBLE)
         return found if np.ndim(found) else bool(found)
 
@@ -451,6 +460,8 @@ class LoadShare(NamedTuple):
             if 0.8 <= share < 1.0 - 1e-9:
                 parts.append(f"{plan.model.v_names[index]} at {100 * share:.0f} % of its torque")
         first = "feasible"
+        if status == "step exceeded":
+            first += "; what no longer takes part lost more force than max_step"
         if status == "relaxed":
             first = "relaxed"
             if len(plan.equation_names):
@@ -578,9 +589,14 @@ def _programmed(setting: Setting, given: ProblemInputs) -> tuple[Any, Any]:
         choices["limits"],
         given.weights,
         given.limit_values,
-        RunTime(given.torsion, given.failed, Before(given.x, given.tau), given.max_step),
+        _run_time(given),
     )
     return problem, program
+
+
+def _run_time(given: ProblemInputs) -> RunTime:
+    """Return what limits depend on beside the problem."""
+    return RunTime(given.torsion, given.failed, Before(given.x, given.tau), given.max_step)
 
 
 @library_function("shared_load", problem_inputs, keywords=CONDITIONS | {"errors"})
@@ -590,7 +606,13 @@ def _share(setting: Setting, *inputs: Scalars) -> Any:
     given, limits = ProblemInputs(*inputs), dict(setting.options)["limits"]
     problem, program = _programmed(setting, given)
     bounds = torque_bounds(problem, limits, given.limit_values, given.failed)
-    return shared(problem, program, limits, bounds, given.prefer)
+    found = shared(problem, program, limits, bounds, given.prefer)
+    for part in limits.parts:
+        if isinstance(part, StepLimit):
+            solved = (found["status"] < 0.5) | (found["status"] > RELAXED)
+            exceeded = solved & (part.lost(problem, _run_time(given)) > 0.5)
+            found["status"] = np.where(exceeded, STEP_EXCEEDED, found["status"])
+    return found
 
 
 @library_function("load_matrices", problem_inputs, keywords=CONDITIONS)
@@ -890,7 +912,9 @@ class LoadSharing:
             max_step: Largest change since `before` [N or N m], where the plan has `step_limits`:
                 one number for all; one per force or torque in the order of `step_names`, shape
                 (..., forces or torques), or (..., 1) for one per case; or by name of a contact, of
-                one of its components or of a joint, shape (...), infinite for others.
+                one of its components or of a joint, shape (...), infinite for others. A contact
+                that no longer takes part has no force; where it had more than its bound, the status
+                is "step exceeded".
             failed: Names of driven joints whose actuators have failed and give no force, and of
                 failed thrusters and cables; or 1 for each driven joint that has failed, 0 for the
                 others, shape (..., driven joints).
@@ -1142,18 +1166,20 @@ class LoadSharing:
         names = (*names, *self.objective.auxiliary)
         cones = self._cones
         rows, limits = len(equations), len(self.limit_names) - len(cones)
+        mu, A2 = mu[..., : len(cones)], A2[..., :limits, :]
         return LoadProblem(
             self,
             W,
             c,
             A1[..., :rows, :],
             b1[..., :rows],
-            A2[..., :limits, :],
+            LimitMatrix.of(A2, cones, mu) if cones else A2,
             b2[..., :limits],
-            mu[..., : len(cones)],
+            mu,
             names,
             equations,
             formulation,
+            np.broadcast_to(motion[3], (*np.shape(b1)[:-1], len(self.layout.groups))),
         )
 
     @public
@@ -1878,7 +1904,8 @@ class LoadProblem(NamedTuple):
     """Generalized forces that the motion needs [N or N m], shape (..., equations)."""
 
     A2: Array
-    """Limits, shape (..., limits, unknowns)."""
+    """Limits, shape (..., limits, unknowns); where the plan has exact friction cones, they carry
+    these."""
 
     b2: Array
     """Their right-hand sides, shape (..., limits)."""
@@ -1895,6 +1922,10 @@ class LoadProblem(NamedTuple):
     formulation: str
     """"compact", "superposition" or "complete"."""
 
+    touching: Array
+    """1 for each contact, loop, thruster and cable that takes part, in the order of
+    `plan.contact_names`, shape (..., contacts)."""
+
     @property
     def redundancy(self) -> int:
         """Unknowns less equations: the same in all formulations (4.14), (4.26), (4.28).
@@ -1903,6 +1934,22 @@ class LoadProblem(NamedTuple):
         """
         own = len(self.plan.objective.auxiliary)
         return len(self.names) - own - len(self.equation_names)
+
+    def programs(self) -> ForcePrograms:
+        """Return the problems of a batch of consecutive states, for `smoothed_forces`.
+
+        With exact friction cones and the contacts that are open. Where torques are to be kept
+        continuous, `tiburon.load_sharing.shock.torque_programs` takes the superposition
+        formulation.
+        """
+        if np.ndim(self.b1) != 2:
+            raise ShapeError("problem", "that of (times,) states", f"shape {np.shape(self.b1)}")
+        names = self.names
+        active = np.ones((len(self.b1), len(names)))
+        for k, group in enumerate(self.plan.layout.groups):
+            active[:, group.places] = self.touching[:, k, None]
+        parts = self.W, self.c, self.A1, self.b1, np.asarray(self.A2), self.b2
+        return ForcePrograms(*parts, names=names, cones=self.plan._cones, mu=self.mu, active=active)
 
     def solve(self) -> QPSolution:
         """Return the optimum of one case, with multipliers.

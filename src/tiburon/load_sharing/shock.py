@@ -15,6 +15,7 @@ import numpy as np
 
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import ShapeError
+from tiburon.load_sharing.limit_matrix import cones_of
 from tiburon.load_sharing.smoothing import ForcePrograms
 
 
@@ -66,13 +67,15 @@ def torque_programs(
         A1: Equations of the superposition formulation (4.24): one row per velocity variable,
             columns of contact forces, then of driven joint forces; shape (times, nv, n).
         b1: Their right-hand sides, with or without a shock, shape (times, nv).
-        A2: Limits over the same columns.
+        A2: Limits over the same columns; exact friction cones that they carry are kept.
         b2: Their right-hand sides.
         forces: Number of contact forces.
         driven: Rows of driven variables.
         undriven: Rows of the others.
     """
-    own, rest = np.asarray(driven), np.asarray(undriven)
+    own, rest = np.asarray(driven, dtype=np.intp), np.asarray(undriven, dtype=np.intp)
+    cones, mu = cones_of(A2)
+    A2 = np.asarray(A2)
     # tau = tau' - J^T x
     T, t0 = -A1[:, own, :forces], b1[:, own]
     limits = A2[:, :, :forces] + np.einsum("kij,kjl->kil", A2[:, :, forces:], T)
@@ -80,4 +83,5 @@ def torque_programs(
     times = len(b1)
     W = np.tile(np.eye(forces), (times, 1, 1))
     c = np.zeros((times, forces))
-    return ForcePrograms(W, c, A1[:, rest, :forces], b1[:, rest], limits, right, T, t0)
+    parts = W, c, A1[:, rest, :forces], b1[:, rest], limits, right, T, t0
+    return ForcePrograms(*parts, cones=cones, mu=mu)

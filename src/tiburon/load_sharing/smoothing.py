@@ -11,24 +11,32 @@ x^- are the values of the step before. Blended vectors satisfy the equations onl
 the same: blending is for machines that stand still, and is refused while the motion changes. The
 printed (4.45c) lacks its time step. The penalty always has a solution, and is the default.
 
+At a change of contacts, forces before and after must satisfy the new equations, with no force at
+an open contact (4.3.1). Forces before the loss of a loaded contact do not: that contact loses its
+force at once, whatever the scheme, and others take it over. The penalty smooths what is left of the
+jump. Step limits and blending bound it: where a contact is lost with more load than they allow,
+there is no solution. Forces of a contact that was unloaded before its end do not jump at all.
+
 `smoothed_forces` solves a sequence of problems, one per step of time; `smallest_step` finds the
 smallest step limit under which all of them have a solution. Controllers in loops use the same
 schemes through `tiburon.control.load_sharing_control`.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiburon.argument_checks import choice, is_number, is_numeric, positive
-from tiburon.arrays import Array
+from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ShapeError, shown
+from tiburon.load_sharing.limit_matrix import Cones, cones_of
 from tiburon.load_sharing.named import Places, check_names, named_values, spread
 from tiburon.record import record
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.quadratic import OPTIMAL, solve_qp
+from tiburon.trace.primitives.quadratic import INFEASIBLE, OPTIMAL, solve_qp
 
 QUANTITIES = ("forces", "torques")
 """What may be kept continuous: unknown forces, or driven joint torques."""
@@ -42,6 +50,9 @@ STILL_CHANGE = 1e-9
 LIGHT_WEIGHT = 1e-10
 """Weight of single changes relative to that of their largest one, where that is to be least."""
 
+ROUNDING = 1e-9
+"""Relative excess of a bounded change that counts as rounding."""
+
 ACTIVE_MULTIPLIER = 1e-9
 """Multiplier relative to the largest above which a limit is active."""
 
@@ -50,7 +61,8 @@ ACTIVE_MULTIPLIER = 1e-9
 class Blending:
     """Forces move toward the new optimum along a straight line at a bounded rate (4.45).
 
-    For machines that stand still: refused while the motion changes.
+    For machines that stand still: refused while the motion changes. A contact that is lost must
+    have been unloaded before: forces start from the nearest ones without it.
     """
 
     max_rate: float = 200.0
@@ -68,7 +80,8 @@ class Blending:
 class StepBound:
     """Forces change by no more than a bound from step to step (4.57), (4.60).
 
-    Too small a bound leaves no solution: `smallest_step` finds the least one.
+    Too small a bound leaves no solution: `smallest_step` finds the least one. A contact that is
+    lost must have been unloaded to the bound before.
     """
 
     max_step: Any = 20.0
@@ -218,7 +231,8 @@ def ramp(weight: Scalar, since: Scalar, duration: Scalar) -> Scalar:
 class ForcePrograms(NamedTuple):
     """Load-sharing problems of consecutive times: min c x + x W x / 2, A1 x = b1, A2 x >= b2.
 
-    `LoadProblem` of a batch of states has these fields.
+    And |x_t| <= mu x_n for exact friction cones. `LoadProblem.programs` returns those of a batch of
+    states.
     """
 
     W: Array
@@ -249,6 +263,17 @@ class ForcePrograms(NamedTuple):
     """Names of what is kept continuous, such as `LoadSharing.names`: schemes may refer to them, or
     to the part before the last dot."""
 
+    cones: Cones | None = None
+    """Places of the two tangents and the normal of each exact friction cone; by default those of
+    the plan whose limits are given."""
+
+    mu: Array | None = None
+    """Their coefficients, shape (cones,) or (times, cones)."""
+
+    active: Array | None = None
+    """1 for each force that takes part, 0 for those of open contacts, which are zero, shape (times,
+    n). By default a force that enters no equation at a time, but does at another, takes no part."""
+
 
 class SmoothedForces(NamedTuple):
     """Forces of consecutive times."""
@@ -272,6 +297,66 @@ class SmoothedForces(NamedTuple):
     """Smallest change that would have a solution at that time [N or N m]."""
 
 
+class _Program(NamedTuple):
+    """The problem of one time, in which forces of open contacts are zero."""
+
+    W: Array
+    c: Array
+    A1: Array
+    b1: Array
+    A2: Array
+    b2: Array
+
+    S: Array
+    """Rows of what is kept continuous."""
+
+    s: Array
+    """Constant part of it."""
+
+    cones: Cones
+    mu: Array
+
+    open: Array
+    """Whether each force is that of an open contact."""
+
+
+class _Sequence(NamedTuple):
+    """Problems of consecutive times, checked."""
+
+    programs: ForcePrograms
+
+    rows: Array
+    """Rows of what is kept continuous, shape (times, m, n)."""
+
+    offset: Array
+    """Constant part of it, shape (times, m)."""
+
+    cones: Cones
+    mu: Array
+    """Coefficients of the cones, shape (times, cones)."""
+
+    open: Array
+    """Whether each force is that of an open contact, shape (times, n)."""
+
+    def at(self, k: int) -> _Program:
+        """Return the problem of a time.
+
+        Forces of open contacts leave equations, limits and what is kept continuous; in the
+        objective they stand alone, with zero as optimum.
+        """
+        W, c, A1, b1, A2, b2 = (np.array(part[k], dtype=np.float64) for part in self.programs[:6])
+        S, gone = np.array(self.rows[k]), self.open[k]
+        for matrix in (A1, A2, S):
+            matrix[:, gone] = 0.0
+        weight = np.diag(W).max()
+        W[gone, :] = W[:, gone] = 0.0
+        W[gone, gone] = weight
+        c[gone] = 0.0
+        return _Program(
+            W, c, A1, b1, A2, b2, S, self.offset[k], self.cones, self.mu[k], np.array(gone)
+        )
+
+
 def smoothed_forces(
     programs: ForcePrograms,
     scheme: Scheme | None = None,
@@ -281,6 +366,8 @@ def smoothed_forces(
     start: int = 0,
 ) -> SmoothedForces:
     """Solve consecutive problems so that forces do not jump.
+
+    All forces satisfy the equations and limits of their time, with none at an open contact.
 
     Args:
         programs: Problems, one per time.
@@ -294,48 +381,69 @@ def smoothed_forces(
         ShapeError: If the shapes do not fit.
     """
     dt = positive("dt", dt, "s")
-    times, n = _checked(programs)
-    rows, offset = _kept(programs)
+    sequence = _checked(programs)
+    times, m, n = sequence.rows.shape
     if isinstance(scheme, Blending):
         _refuse_motion(programs, changes)
     x = np.full((times, n), np.nan)
-    kept = np.full((times, rows.shape[1]), np.nan)
+    kept = np.full((times, m), np.nan)
     steps, active = np.zeros(times), np.zeros(times)
     since = -1.0
-    m = rows.shape[1]
-    own = _own_values(scheme, programs.names, m)
-    solve = _kernel(n, programs.A1.shape[1], programs.A2.shape[1] + 2 * m)
+    values = _component_array(scheme, programs.names, m)
+    rows = programs.A1.shape[1], programs.A2.shape[1] + 2 * m
+    solve = _kernel(n, *rows, sequence.cones)
     for k in range(times):
         since = 0.0 if k in changes else since + dt if since >= 0.0 else since
         weight, bound = np.zeros(m), np.full(m, UNBOUNDED)
         if isinstance(scheme, SmoothingPenalty) and k:
-            weight = float(ramp(1.0, since, scheme.duration)) * own
+            weight = float(ramp(1.0, since, scheme.duration)) * values
         if isinstance(scheme, StepBound) and k and k >= start:
-            bound = own
+            bound = values
         last = kept[k - 1] if k else np.zeros(m)
-        W, c, A1, b1, A2, b2 = (part[k] for part in programs[:6])
-        S, s = rows[k], offset[k] - last
-        found, y, status = solve(
-            W + S.T @ (weight[:, None] * S),
-            c + S.T @ (weight * s),
-            A1,
-            b1,
-            np.vstack([A2, S, -S]),
-            np.concatenate([b2, -bound - s, s - bound]),
-        )
+        program = sequence.at(k)
+        S, s = program.S, program.s - last
+        limits = np.vstack([program.A2, S, -S])
+        right = np.concatenate([program.b2, -bound - s, s - bound])
+
+        def optimum(W: Array, c: Array, A2: Array, b2: Array, of: _Program = program) -> Any:
+            given = (W, c, of.A1, of.b1, A2, b2)
+            return solve(*given, of.mu) if of.cones else solve(*given)
+
+        W, c = program.W + S.T @ (weight[:, None] * S), program.c + S.T @ (weight * s)
+        solution, y, status = optimum(W, c, limits, right)
+        if status == OPTIMAL and isinstance(scheme, Blending) and changes and k >= min(changes):
+            # from the nearest forces that satisfy the new equations, toward their optimum
+            before = np.where(program.open, 0.0, x[k - 1]) if k else solution
+            nearest, _, status = optimum(*_distance(S, before), limits, right)
+            moved = float(np.linalg.norm(S @ nearest + s)) if k else 0.0
+            room = scheme.max_rate * dt - moved
+            if room < -ROUNDING * scheme.max_rate * dt:
+                status = INFEASIBLE
+            way = float(np.linalg.norm(S @ (solution - nearest)))
+            share = min(1.0, max(room, 0.0) / max(way, 1e-300))
+            solution = nearest + share * (solution - nearest)
         if status != OPTIMAL:
-            least = least_step(A1, b1, A2, b2, S, s)
-            return SmoothedForces(x, kept, steps, active, k, least)
-        if isinstance(scheme, Blending) and changes and k >= min(changes):
-            found = np.array(blended(list(x[k - 1]), list(found), scheme.max_rate, dt))
-        x[k], active[k] = (
-            found,
-            np.sum(y[len(b1) :] > ACTIVE_MULTIPLIER * np.abs(y).max(initial=1e-300)),
-        )
-        kept[k] = rows[k] @ found + offset[k]
+            return SmoothedForces(x, kept, steps, active, k, _least_change(program, s))
+        x[k] = np.where(program.open, 0.0, solution)
+        multipliers = np.abs(y).max(initial=1e-300)
+        active[k] = np.sum(y[len(program.b1) :] > ACTIVE_MULTIPLIER * multipliers)
+        kept[k] = S @ x[k] + program.s
         if k:
             steps[k] = np.abs(kept[k] - last).max(initial=0.0)
     return SmoothedForces(x, kept, steps, active, None, None)
+
+
+def _distance(S: Array, x: Array) -> tuple[Array, Array]:
+    """Return W and c of the distance from forces x, measured by what is kept continuous."""
+    W = S.T @ S
+    W += LIGHT_WEIGHT * max(float(np.diag(W).max(initial=0.0)), 1e-300) * np.eye(len(W))
+    return W, -W @ x
+
+
+def _least_change(program: _Program, s: Array) -> float | None:
+    """Return the least largest change of what is kept continuous; None if there is no solution."""
+    given = program.A1, program.b1, program.A2, program.b2, program.S, s
+    return least_step(*given, cones=program.cones, mu=program.mu)
 
 
 def smallest_step(
@@ -380,7 +488,8 @@ def smallest_step(
         return 0.0
     # a limit just above the largest step of the free solution changes nothing
     high *= 1.0 + 1e-9
-    while high - low > tolerance * high:
+    least = tolerance * high
+    while high - low > tolerance * high and high > least:
         middle = 0.5 * (low + high)
         if run(middle).failed is None:
             high = middle
@@ -390,7 +499,15 @@ def smallest_step(
 
 
 def least_step(
-    A1: Array, b1: Array, A2: Array, b2: Array, rows: Array, offset: Array
+    A1: Array,
+    b1: Array,
+    A2: Array,
+    b2: Array,
+    rows: Array,
+    offset: Array,
+    *,
+    cones: Cones = (),
+    mu: ArrayLike = (),
 ) -> float | None:
     """Return the least largest change of rows x + offset that equations and limits allow.
 
@@ -403,6 +520,8 @@ def least_step(
         b2: Their right-hand sides.
         rows: Rows of what changes, shape (m, n).
         offset: Constant part less the values of the step before, shape (m,).
+        cones: Places of the two tangents and the normal of each exact friction cone.
+        mu: Their coefficients, shape (cones,).
     """
     n, m = A1.shape[1], len(rows)
     # least largest change d: |rows x + offset| <= d, by a quadratic program with light forces
@@ -416,13 +535,13 @@ def least_step(
     )
     right = np.concatenate([b2, -offset, offset, [0.0]])
     equations = np.hstack([A1, np.zeros((len(A1), 1))])
-    found = solve_qp(W, c, equations, b1, limits, right)
+    found = solve_qp(W, c, equations, b1, limits, right, cones=cones, mu=mu)
     if found.status != OPTIMAL:
         return None
     return float(np.abs(rows @ np.asarray(found.x)[:n] + offset).max(initial=0.0))
 
 
-def _own_values(scheme: Scheme | None, names: Sequence[str], size: int) -> Array:
+def _component_array(scheme: Scheme | None, names: Sequence[str], size: int) -> Array:
     """Return the weight or bound of each component; zeros for schemes without."""
     if not isinstance(scheme, (StepBound, SmoothingPenalty)):
         return np.zeros(size)
@@ -437,18 +556,8 @@ def _own_values(scheme: Scheme | None, names: Sequence[str], size: int) -> Array
     return np.array(per_component(argument, form, component_numbers(value), places, size, default))
 
 
-def _kept(programs: ForcePrograms) -> tuple[Array, Array]:
-    """Return rows and constant part of what is kept continuous."""
-    times, n = programs.c.shape
-    if programs.rows is None:
-        return np.broadcast_to(np.eye(n), (times, n, n)), np.zeros((times, n))
-    rows = np.asarray(programs.rows, dtype=np.float64)
-    offset = np.zeros(rows.shape[:2]) if programs.offset is None else programs.offset
-    return rows, offset
-
-
-def _checked(programs: ForcePrograms) -> tuple[int, int]:
-    """Return the number of times and of forces."""
+def _checked(programs: ForcePrograms) -> _Sequence:
+    """Return problems whose shapes fit, with their cones and open contacts, or raise."""
     if np.ndim(programs.c) != 2:
         raise ShapeError("c", "(times, forces)", np.shape(programs.c))
     times, n = np.shape(programs.c)
@@ -459,39 +568,80 @@ def _checked(programs: ForcePrograms) -> tuple[int, int]:
         "A2": (times, None, n),
         "b2": (times, None),
     }
+    for name in ("rows", "active"):
+        if getattr(programs, name) is not None:
+            expected[name] = (times, None, n) if name == "rows" else (times, n)
     for name, shape in expected.items():
         given = np.shape(getattr(programs, name))
         if len(given) != len(shape) or any(
             want not in (None, got) for want, got in zip(shape, given, strict=True)
         ):
             raise ShapeError(name, f"{shape}".replace("None", "rows"), given)
-    return times, n
+    if programs.cones is None:
+        cones, mu = cones_of(programs.A2)
+    else:
+        coefficients = () if programs.mu is None else programs.mu
+        cones, mu = tuple(programs.cones), np.asarray(coefficients, dtype=np.float64)
+    if mu.shape not in ((len(cones),), (times, len(cones))):
+        raise ShapeError("mu", f"({len(cones)},) or ({times}, {len(cones)})", mu.shape)
+    if any(not 0 <= place < n for cone in cones for place in cone):
+        raise DomainError("cones", f"places of forces below {n}", shown(cones))
+    rows = np.broadcast_to(np.eye(n), (times, n, n))
+    if programs.rows is not None:
+        rows = np.asarray(programs.rows, dtype=np.float64)
+    offset = np.zeros(rows.shape[:2]) if programs.offset is None else np.asarray(programs.offset)
+    return _Sequence(
+        programs,
+        rows,
+        offset,
+        cones,
+        np.broadcast_to(mu, (times, len(cones))),
+        _open_forces(programs),
+    )
+
+
+def _open_forces(programs: ForcePrograms) -> Array:
+    """Return whether each force is that of an open contact, shape (times, n).
+
+    Columns of zeros alone do not tell: unknowns of the objective have them at all times.
+    """
+    if programs.active is not None:
+        return np.asarray(np.asarray(programs.active) < 0.5)
+    enters = np.asarray(programs.A1).any(axis=1)
+    if programs.rows is not None:
+        enters = enters | np.asarray(programs.rows).any(axis=1)
+    return np.asarray(~enters & enters.any(axis=0))
 
 
 def _refuse_motion(programs: ForcePrograms, changes: Sequence[int]) -> None:
     """Refuse to blend where the equations change while forces are blended."""
-    first = min(changes, default=len(programs.c))
-    for name in ("A1", "b1"):
-        part = np.asarray(getattr(programs, name))[first:]
-        if len(part) and np.abs(part - part[:1]).max() > STILL_CHANGE * max(
-            np.abs(part).max(), 1e-300
-        ):
-            raise DomainError(
-                "scheme",
-                "a machine that stands still while forces are blended",
-                f"{name} that changes after time {first}",
-                advice="take SmoothingPenalty(), which works while the machine moves",
-            )
+    times = len(programs.c)
+    starts = sorted({k for k in changes if k < times})
+    for first, end in pairwise([*starts, times]):
+        for name in ("A1", "b1"):
+            part = np.asarray(getattr(programs, name))[first:end]
+            change = np.abs(part - part[:1]).max(initial=0.0)
+            if change > STILL_CHANGE * max(np.abs(part).max(initial=0.0), 1e-300):
+                raise DomainError(
+                    "scheme",
+                    "a machine that stands still while forces are blended",
+                    f"{name} that changes after time {first}",
+                    advice="take SmoothingPenalty(), which works while the machine moves",
+                )
 
 
-def _kernel(n: int, equations: int, limits: int) -> Any:
+def _kernel(n: int, equations: int, limits: int, cones: Cones) -> Any:
     """Return a kernel that solves one quadratic program."""
     from tiburon.native.kernel import ProgramSource, make_kernel
     from tiburon.trace import Input, trace
 
-    def solve(W: Any, c: Any, A1: Any, b1: Any, A2: Any, b2: Any) -> Any:
-        found = solve_qp(W, c, A1, b1, A2, b2)
-        y = (*found.equation_multipliers, *found.inequality_multipliers)
+    def solve(W: Any, c: Any, A1: Any, b1: Any, A2: Any, b2: Any, mu: Any = ()) -> Any:
+        found = solve_qp(W, c, A1, b1, A2, b2, cones=cones, mu=mu)
+        y = (
+            *found.equation_multipliers,
+            *found.inequality_multipliers,
+            *found.cone_multipliers,
+        )
         return {"x": found.x, "multipliers": as_traced(list(y)), "status": found.status}
 
     inputs = [
@@ -502,4 +652,6 @@ def _kernel(n: int, equations: int, limits: int) -> Any:
         Input("A2", (limits, n)),
         Input("b2", (limits,)),
     ]
+    if cones:
+        inputs.append(Input("mu", (len(cones),)))
     return make_kernel(ProgramSource(trace(solve, inputs, name="quadratic program")))

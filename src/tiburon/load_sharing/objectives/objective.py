@@ -29,6 +29,7 @@ from tiburon.model import Model
 from tiburon.model.value_checks import finite_array
 from tiburon.record import record
 from tiburon.spatial import Scalar, Scalars
+from tiburon.trace.declared import is_declared
 
 if TYPE_CHECKING:
     from tiburon.load_sharing.limits.limit import Limit
@@ -158,6 +159,9 @@ class Weighted(Objective):
 def squares_of(objective: Objective, problem: Problem, p: Scalars, before: Before) -> list[Square]:
     """Return the terms of an objective, or raise if they do not fit the problem.
 
+    Forces of open contacts are zero in all terms: rows of user-defined objectives may couple them
+    with others.
+
     Args:
         objective: What to minimize, of this package or of the user.
         problem: The problem in one state.
@@ -175,7 +179,17 @@ def squares_of(objective: Objective, problem: Problem, p: Scalars, before: Befor
                 f"{name}.squares: expected rows by place of an unknown from 0 to "
                 f"{problem.size - 1}, got {shown(row)}; write {{group.normal: 1.0}}"
             )
-    return list(found)
+    if is_declared(objective):
+        return list(found)
+    active = {
+        place: on
+        for group, on in zip(problem.layout.groups, problem.touching, strict=True)
+        for place in group.places
+    }
+    return [
+        square._replace(row={k: active.get(k, 1.0) * x for k, x in square.row.items()})
+        for square in found
+    ]
 
 
 def parts_of(objective: Objective) -> list[Objective]:
