@@ -24,7 +24,8 @@ own anchor p:
 Here each joint moves its own body. Massless bodies connect several joints of one body, and a joint
 to its body where p is not zero; they are named after body and joint.
 
-MuJoCo enforces equalities by stiff springs; here they are exact constraints. A joint coupled to
+MuJoCo enforces equalities by stiff springs, so that files may start with them open; here they are
+exact constraints, which runs close at their start (`may_start_open`). A joint coupled to
 another by a linear polynomial becomes a `Coupled` joint, one coupled to a constant becomes fixed;
 both have fewer coordinates than in MuJoCo. Fixed tendons couple sums of joint positions. Every
 other equality closes a loop.
@@ -770,7 +771,7 @@ def read_equalities(
     if others:
         findings.add(f"left out: {others} equalities of spatial tendons or flexible parts")
     reduced, kept, couplings = _reduce(list(bodies), ties)
-    loops += [JointCoupling(*tie) for tie in kept]
+    loops += [JointCoupling(*tie, may_start_open=True) for tie in kept]
     for i in tendons:
         tie = _tendon_coupling(compiled, names, i, couplings)
         if tie is None:
@@ -848,6 +849,7 @@ def _tendon_coupling(
         leaders=tuple(leader_arms),
         leader_arms=tuple(leader_arms.values()),
         coefficients=(powers[0] + start, *powers[1:]),
+        may_start_open=True,
     )
 
 
@@ -868,7 +870,7 @@ def _loop(compiled: CompiledModel, names: Names, i: int) -> LoopClosure:
         pose = pose_of(data[6:10], data[3:6])
         second_pose = Pose(translation=data[0:3])
     kind = Spherical if int(compiled.eq_type[i]) == EQ_CONNECT else Fixed
-    return LoopClosure(name, first, second, kind(name, pose=pose), second_pose)
+    return LoopClosure(name, first, second, kind(name, pose=pose), second_pose, may_start_open=True)
 
 
 def _joint_equality(compiled: CompiledModel, names: Names, i: int) -> _Equality:

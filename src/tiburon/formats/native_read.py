@@ -364,19 +364,31 @@ def read_loop(table: Table) -> Closure:
     kind = table.choice("kind", kinds, "joint")
     if kind in schema.LOOPS:
         return _traced_loop(schema.LOOPS[kind], table)
-    name = table.text("name")
+    name, may_start_open = table.text("name"), read_flag(table, "may_start_open")
     if kind == "coupling":
         leader = table.text("leader") if table.has("leader") else None
         joint = table.text("joint")
         table.require("coefficients")
         coefficients = table.numbers("coefficients")
         table.finish()
-        return table.build(JointCoupling, name, joint, leader, coefficients)
+        return table.build(
+            JointCoupling, name, joint, leader, coefficients, may_start_open=may_start_open
+        )
     first, second = table.text("first"), table.text("second")
     closing = read_joint(table.need("joint"))
     pose = _pose_under("second_pose", table)
     table.finish()
-    return table.build(LoopClosure, name, first, second, closing, pose)
+    return table.build(
+        LoopClosure, name, first, second, closing, pose, may_start_open=may_start_open
+    )
+
+
+def read_flag(table: Table, key: str) -> bool:
+    """Return a boolean, false by default."""
+    value = table.get(key)
+    if value not in (None, True, False):
+        table.fail(f"{key} must be true or false, got {value!r}", key)
+    return bool(value)
 
 
 def _pose_under(key: str, table: Table) -> Pose:
@@ -395,6 +407,8 @@ def _traced_loop(record: Record, table: Table) -> Closure:
     known = {item.name for item in fields(record.make)}
     for key in known & {"pose", "second_pose"}:
         values[key] = _pose_under(key, table)
+    if "may_start_open" in known:
+        values["may_start_open"] = read_flag(table, "may_start_open")
     if "joints" in known:
         table.require("joints")
         for key in ("joints", "leaders"):

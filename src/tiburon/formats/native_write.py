@@ -259,6 +259,11 @@ def _diagonal(matrix: Matrix6) -> list[float] | None:
 
 
 def _loop(loop: Closure) -> dict[str, Any]:
+    table = _closed_loop(loop)
+    return {**table, "may_start_open": True} if getattr(loop, "may_start_open", False) else table
+
+
+def _closed_loop(loop: Closure) -> dict[str, Any]:
     if isinstance(loop, JointCoupling):
         table: dict[str, Any] = {"kind": "coupling", "name": loop.name, "joint": loop.joint}
         if loop.leader is not None:

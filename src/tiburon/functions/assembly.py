@@ -22,6 +22,7 @@ may be large.
 Symbols: r residual, J its derivative by free joint velocities, lam damping.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -36,12 +37,13 @@ from tiburon.algorithms.levenberg_marquardt import (
     MIN_REGULARIZATION,
 )
 from tiburon.argument_checks import at_least
-from tiburon.arguments import public
+from tiburon.arguments import caller_level, public
 from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import (
     DomainError,
     LoopError,
     ModelError,
+    ModelWarning,
     OptionError,
     ShapeError,
     UnknownNameError,
@@ -77,6 +79,9 @@ from tiburon.loops.topology import Topology, topology
 from tiburon.model import LoopClosure, Model, Pose
 from tiburon.model.composition import locked_positions
 from tiburon.record import record
+
+MAX_LISTED = 4
+"""Most loops that a warning lists."""
 
 LEAST_DECREASE = 1e-9
 """A step that lowers the squared error by less than this part has arrived."""
@@ -696,6 +701,9 @@ def closed_start(
 ) -> Start:
     """Check the initial states of a run, and close residuals of rounding.
 
+    Cases in which only loops are open that may start open (`may_start_open`) are assembled, with a
+    warning.
+
     Args:
         model: The robot; it has loops.
         q: Position [m or rad], shape (cases, nq).
@@ -711,6 +719,11 @@ def closed_start(
     """
     geometry = geometry_of(rows)
     residuals = np.abs(_of_cases(constraint_residual, model, q, time, geometry))
+    if geometry is None and not model.plan.depends_on_time:
+        wide = _closable(model, residuals, max(START_TOLERANCE, tolerance))
+        if len(wide):
+            q, v = _assembled_start(model, q, v, residuals, wide)
+            residuals = np.abs(_of_cases(constraint_residual, model, q, time, geometry))
     if residuals.max(initial=0.0) > CLOSURE_TOLERANCE:
         found = project_configuration(model, q, time=time, parameters=geometry)
         worst = int(np.argmax(found.residual))
@@ -732,6 +745,54 @@ def closed_start(
     if len(resting):
         _check_rank(model, q[resting], time, geometry_of(rows, resting))
     return Start(q, v)
+
+
+def _closable(model: Model, residuals: Array, allowed: float) -> NDArray[np.intp]:
+    """Return the cases with open loops all of which may start open."""
+    soft = {loop.name for loop in model.loops if getattr(loop, "may_start_open", False)}
+    if not soft:
+        return np.zeros(0, dtype=np.intp)
+    is_soft = np.array([name in soft for name in loop_names(model)])
+    is_open = residuals > allowed
+    found: NDArray[np.intp] = np.flatnonzero(
+        is_open.any(axis=1) & ~is_open[:, ~is_soft].any(axis=1)
+    )
+    return found
+
+
+def _assembled_start(
+    model: Model, q: Array, v: Array, residuals: Array, wide: NDArray[np.intp]
+) -> Start:
+    """Close the loops of some cases, and report by how much they were open and the robot moved.
+
+    Raises:
+        LoopError: If the loops of a case cannot be closed.
+    """
+    closed = np.array(q)
+    closed[wide] = assemble(model, q[wide]).q
+    v = np.array(v)
+    if np.any(v[wide]):
+        v[wide] = project_velocity(model, closed[wide], v[wide])
+    moved = np.abs(model.difference(q[wide], closed[wide]))
+    case, most = np.unravel_index(int(np.argmax(moved)), moved.shape)
+    largest: dict[str, float] = {}
+    for name, residual in zip(loop_names(model), residuals[wide].max(axis=0), strict=True):
+        largest[name] = max(largest.get(name, 0.0), float(residual))
+    listed = sorted(
+        ((gap, name) for name, gap in largest.items() if gap > START_TOLERANCE), reverse=True
+    )
+    listing = ", ".join(f"{name!r} by {gap:.3g}" for gap, name in listed[:MAX_LISTED])
+    more = f" and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
+    where = f" in {len(wide)} of {len(q)} cases" if len(q) > 1 else ""
+    warnings.warn(
+        f"model {model.name!r}: loops were open at the start{where} ({listing}{more} [m or rad]) "
+        f"and were closed: {model.v_names[int(most)]!r} moved most, by {moved[case, most]:.3g} m "
+        "or rad; "
+        "pass q=tb.assemble(model, q).q to choose where the robot starts",
+        ModelWarning,
+        stacklevel=caller_level(),
+    )
+    return Start(closed, v)
 
 
 def check_switched_start(

@@ -469,6 +469,10 @@ class LoopClosure:
     second_pose: Pose = field(default_factory=Pose)
     """The frame moved by the joint, in axes of the second."""
 
+    may_start_open: bool = field(default=False, kw_only=True)
+    """Whether runs may start with the loop open: they close it first, with a warning that says how
+    far the robot moved. For files whose constraints are soft, such as equalities of MJCF."""
+
     def __post_init__(self) -> None:
         check_places(self.name, self.first, self.second)
         element = f"loop {self.name!r}"
@@ -507,6 +511,9 @@ class JointCoupling:
 
     coefficients: tuple[float, ...] = (0.0, 1.0)
     """c0, c1, ... [m or rad per power of the leader's unit]."""
+
+    may_start_open: bool = field(default=False, kw_only=True)
+    """Whether runs may start with it open, as in `LoopClosure`."""
 
     def __post_init__(self) -> None:
         check_name(self.name, "loop")

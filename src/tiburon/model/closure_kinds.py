@@ -77,6 +77,9 @@ class TendonCoupling(TracedClosure):
     coefficients: tuple[float, ...] = field(default=(0.0,), kw_only=True)
     """c0, c1, ...; c0 alone where there are no leaders, at least c0 and c1 where there are."""
 
+    may_start_open: bool = field(default=False, kw_only=True)
+    """Whether runs may start with it open, as in `LoopClosure`."""
+
     kind: ClassVar[str] = "tendon"
 
     def __post_init__(self) -> None:
