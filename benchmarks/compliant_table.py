@@ -85,7 +85,7 @@ def _cell(dog: tb.Model, weight: float, method: str, options: dict[str, Any]) ->
         "method": method,
         "adaptive": False,
         "record": tb.Record(dt=DURATION / 10),
-        "progress": False,
+        "execution": tb.Execution(progress=False),
         "limits": False,
     }
     try:

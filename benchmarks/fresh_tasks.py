@@ -254,7 +254,7 @@ def _run_in_parts(model: Any, *, given: dict[str, Any], **options: Any) -> Any:
     import tiburon as tb
 
     parts = tb.partition(model, processes=2)
-    return tb.simulate(model, 0.002, partition=parts, **options)
+    return tb.simulate(model, 0.002, execution=tb.Execution(partition=parts), **options)
 
 
 def _differentiate_loop_motion(model: Any, *, given: dict[str, Any]) -> Any:

@@ -70,7 +70,7 @@ def rows(duration: float = DURATION) -> Iterator[Row]:
             world=floor,
             control=tb.LoadSharingControl(plan, path, **options),
             record=tb.Record(every=1),
-            progress=False,
+            execution=tb.Execution(progress=False),
         )
         if run.outcome.status != "finished":
             raise SystemExit(f"{name}: {run.outcome.message}")
@@ -125,7 +125,12 @@ def sample_time(repeats: int = 8) -> float:
         for k, control in enumerate(controls):
             begin = time.perf_counter()
             tb.simulate(
-                dog, 1.0, q=stand, world=floor, control=control, control_dt=1e-3, progress=False
+                dog,
+                1.0,
+                q=stand,
+                world=floor,
+                control=tb.Sampled(control, dt=1e-3),
+                execution=tb.Execution(progress=False),
             )
             best[k] = min(best[k], time.perf_counter() - begin)
     return (best[0] - best[1]) / 1000.0

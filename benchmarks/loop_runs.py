@@ -196,7 +196,7 @@ def run_ours(case: LoopCase, repeats: int = 10) -> LoopRun:
         "dt": STEP,
         "record": tb.Record(every=1),
     }
-    settings |= {"passive": False, "limits": False, "progress": False}
+    settings |= {"passive": False, "limits": False, "execution": tb.Execution(progress=False)}
     tb.simulate(case.model, COMPARED * STEP, **settings)
     samples = []
     for _ in range(repeats):

@@ -116,9 +116,8 @@ class _Robot:
             dt=STEP,
             passive=False,
             limits=False,
-            threads=1,
+            execution=tb.Execution(threads=1, progress=False),
             record=tb.Record(dt=duration),
-            progress=False,
         )
 
 

@@ -125,7 +125,12 @@ def _sides(
     trotting = gait == "trotting"
     control = _controller(model, trotting)
     ground = tb.Ground(static_friction=FRICTION)
-    options = {"contact": "rigid", "method": "semi_implicit_euler", "dt": STEP, "progress": False}
+    options = {
+        "contact": "rigid",
+        "method": "semi_implicit_euler",
+        "dt": STEP,
+        "execution": tb.Execution(progress=False),
+    }
     options |= {"passive": False, "limits": False}
     world = tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=ground)
     stand = np.array(model.poses["stand"])
@@ -150,7 +155,7 @@ def _sides(
             v=v,
             world=world,
             control=control,
-            threads=threads,
+            execution=tb.Execution(threads=threads),
             record=tb.Record(every=steps),
             **options,
         )
@@ -362,7 +367,12 @@ def _foot_pads(duration: float) -> Figure:
     stand = np.array(model.poses["stand"])
     hold = _held_hinges(model, stand, PAD_STIFFNESS, PAD_DAMPING)
     world = tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=tb.Ground(static_friction=0.6))
-    options = {"contact": "rigid", "method": "semi_implicit_euler", "dt": STEP, "progress": False}
+    options = {
+        "contact": "rigid",
+        "method": "semi_implicit_euler",
+        "dt": STEP,
+        "execution": tb.Execution(progress=False),
+    }
     options |= {"world": world, "control": hold, "limits": False}
     settled = tb.simulate(model, 0.5, q=stand, record=tb.Record(dt=0.5), **options)
     generator = np.random.default_rng(5)
@@ -371,7 +381,13 @@ def _foot_pads(duration: float) -> Figure:
 
     def ours() -> Any:
         return tb.simulate(
-            model, STEPS * STEP, q=q, v=v, threads=1, record=tb.Record(every=STEPS), **options
+            model,
+            STEPS * STEP,
+            q=q,
+            v=v,
+            execution=tb.Execution(threads=1),
+            record=tb.Record(every=STEPS),
+            **options,
         )
 
     peers = {}
@@ -450,7 +466,7 @@ def _in_current(duration: float) -> Iterator[Figure]:
     for name, control in controls.items():
         must = STEP / REAL_TIME if name == "standing" else None
         options = {"world": world, "control": control, "contact": "rigid", "dt": STEP}
-        options |= {"method": "semi_implicit_euler", "progress": False}
+        options |= {"method": "semi_implicit_euler", "execution": tb.Execution(progress=False)}
         settled = tb.simulate(model, 3.0, q=stand, record=tb.Record(every=10), **options)
         forces = settled.z[-200:, : 4 * points].reshape(200, points, 4)[..., 2]
         carried = forces.sum(axis=1).mean()
@@ -525,7 +541,7 @@ def _stack(duration: float) -> Figure:
         "contact_pairs": [*itertools.pairwise(names), (names[0], "world")],
         "method": "semi_implicit_euler",
         "dt": STEP,
-        "progress": False,
+        "execution": tb.Execution(progress=False),
     }
     settled = tb.simulate(model, 0.5, q=q, record=tb.Record(dt=0.5), **options)
     sunk = float(np.abs(settled.q[-1] - q)[6::7].max())

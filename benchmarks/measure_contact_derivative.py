@@ -45,7 +45,12 @@ def run(duration: float) -> Iterator[Figure]:
         rows = zip(stand[7:].tolist(), state.q[7:], state.v[6:], strict=True)
         return [0.0] * 6 + [100.0 * (a - q) - 3.0 * v for a, q, v in rows]
 
-    options = {"world": world, "passive": False, "limits": False, "progress": False}
+    options = {
+        "world": world,
+        "passive": False,
+        "limits": False,
+        "execution": tb.Execution(progress=False),
+    }
     rest = tb.simulate(model, 1.0, q=stand, control=hold, **options)
     q, v, z = rest.q[-1], rest.v[-1], rest.z[-1]
     tau = np.concatenate([np.zeros(6), 100.0 * (stand[7:] - q[7:])])

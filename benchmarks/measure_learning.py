@@ -36,11 +36,14 @@ def _arms(duration: float) -> Figure:
 
     import numpy as np
 
+    import tiburon as tb
     from tiburon.interfaces import gym
 
     # one thread, and no draws of parameters: these belong to starts
     known = gym.task("panda_reach")
-    task = dataclasses.replace(known, options={"threads": 1}, randomize={}, max_steps=None)
+    task = dataclasses.replace(
+        known, options={"execution": tb.Execution(threads=1)}, randomize={}, max_steps=None
+    )
     env = gym.VectorEnv(task, SIZE, copy=False)
     env.reset(seed=0)
     action = np.random.default_rng(0).uniform(-1.0, 1.0, env.action_space.shape)
@@ -78,12 +81,18 @@ def _quadrupeds(duration: float) -> Figure:
 
     import numpy as np
 
+    import tiburon as tb
     from benchmarks.measure_contact import STEP, _sides
     from tiburon.interfaces import gym
 
     substeps = 20
     known = gym.task("quadruped_trot")
-    options = {**known.options, "threads": 1, "passive": False, "limits": False}
+    options = {
+        **known.options,
+        "execution": tb.Execution(threads=1),
+        "passive": False,
+        "limits": False,
+    }
     task = dataclasses.replace(
         known, dt=STEP, substeps=substeps, options=options, randomize={}, max_steps=None
     )

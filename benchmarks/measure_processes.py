@@ -46,8 +46,9 @@ from benchmarks.robots import chain
 links, steps = int(sys.argv[1]), int(sys.argv[2])
 robot = chain(links)
 q = np.random.default_rng(0).uniform(-0.3, 0.3, robot.nq)
-how = dict(q=q, dt=1e-5, progress=False, passive=False, limits=False)
-how.update(partition=tb.partition(robot, processes=2), exchange=tb.MPIExchange())
+how = dict(q=q, dt=1e-5, passive=False, limits=False)
+parts = tb.partition(robot, processes=2)
+how["execution"] = tb.Execution(partition=parts, exchange=tb.MPIExchange(), progress=False)
 tb.simulate(robot, 1e-5 * steps, **how)
 short, long = [], []
 for _ in range(3):
@@ -387,20 +388,29 @@ def _legs(repeats: int) -> Iterator[Figure]:
     robot = tb.load("planar_3rrr")
     parts = tb.partition(robot, "legs")
     for method in (tb.DeNOC("minimal"), tb.Penalty(1e4)):
-        how = {"loop_method": method, "progress": False, "dt": 1e-5, "record": tb.Record(dt=0.05)}
+        how = {
+            "loop_method": method,
+            "dt": 1e-5,
+            "record": tb.Record(dt=0.05),
+        }
         check_equal(
             "planar_3rrr",
-            tb.simulate(robot, 0.1, partition=parts, **how).q,
-            tb.simulate(robot, 0.1, **how).q,
+            tb.simulate(
+                robot, 0.1, execution=tb.Execution(partition=parts, progress=False), **how
+            ).q,
+            tb.simulate(robot, 0.1, execution=tb.Execution(progress=False), **how).q,
             1e-12,
         )
-        ways = {"parts": {"partition": parts}, "undivided": {}}
+        ways = {
+            "parts": tb.Execution(partition=parts, progress=False),
+            "undivided": tb.Execution(progress=False),
+        }
         ends = {"short": 0.05, "long": 0.45}
         least = dict.fromkeys(((way, end) for way in ways for end in ends), np.inf)
         for _ in range(min(repeats, 10)):
             for way, end in least:
                 begin = process_time()
-                run = tb.simulate(robot, ends[end], **how, **ways[way])
+                run = tb.simulate(robot, ends[end], execution=ways[way], **how)
                 least[way, end] = min(least[way, end], process_time() - begin)
                 if run.outcome.status != "finished":
                     raise MeasurementError(f"planar_3rrr, {method}: {run.outcome}")
@@ -423,7 +433,13 @@ def _long_chain(repeats: int) -> Iterator[Figure]:
         robot = chain(links)
         rng = np.random.default_rng(0)
         q = rng.uniform(-0.3, 0.3, robot.nq)
-        how = {"q": q, "dt": 1e-5, "progress": False, "passive": False, "limits": False}
+        how = {
+            "q": q,
+            "dt": 1e-5,
+            "execution": tb.Execution(progress=False),
+            "passive": False,
+            "limits": False,
+        }
 
         def step(robot: Any = robot, how: dict[str, Any] = how, **more: Any) -> Timing:
             tb.simulate(robot, 1e-5 * STEPS, **how, **more)
@@ -439,8 +455,10 @@ def _long_chain(repeats: int) -> Iterator[Figure]:
         undivided = step()
         parts = tb.partition(robot, processes=2)
         timed = {
-            "one process": step(partition=parts),
-            "two threads": step(partition=parts, exchange=tb.ThreadExchange(2)),
+            "one process": step(execution=tb.Execution(partition=parts)),
+            "two threads": step(
+                execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2))
+            ),
         }
         paths = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
         found = _launched(2, CHAIN, str(links), str(STEPS), PYTHONPATH=paths)

@@ -107,10 +107,15 @@ def _sides(robot: str, method: str, shape: tuple[int, ...], steps: int) -> tuple
 
     model, (q, v), peer, rows = _free(robot, method, shape)
     data = mujoco.MjData(peer)
-    options = {"method": method, "dt": STEP, "record": tb.Record(every=1), "progress": False}
+    options = {
+        "method": method,
+        "dt": STEP,
+        "record": tb.Record(every=1),
+        "execution": tb.Execution(progress=False),
+    }
     options |= {"passive": False, "limits": False}
     if shape:
-        options["threads"] = 1
+        options["execution"] = tb.Execution(threads=1, progress=False)
 
     def ours() -> Any:
         return tb.simulate(model, steps * STEP, q=q, v=v, **options)
@@ -163,7 +168,13 @@ def _water(duration: float) -> Figure:
     def ours(cases: tuple[int, ...] = (), seconds: float = 1.0) -> Any:
         start = np.broadcast_to(q, (*cases, model.nq))
         threads = 1 if cases else None
-        return tb.simulate(model, seconds, q=start, fluid=water, threads=threads, progress=False)
+        return tb.simulate(
+            model,
+            seconds,
+            q=start,
+            fluid=water,
+            execution=tb.Execution(threads=threads, progress=False),
+        )
 
     if ours().status != "finished":
         raise RuntimeError("tiburon_titan: the run in water did not finish")
@@ -196,10 +207,14 @@ def _calls(duration: float) -> Figure:
 
     def ours(**options: Any) -> Callable[[], Any]:
         return lambda: tb.simulate(
-            model, seconds, record=tb.Record(dt=1.0), progress=False, **options
+            model,
+            seconds,
+            record=tb.Record(dt=1.0),
+            execution=tb.Execution(progress=False),
+            **options,
         )
 
-    sides = {"with": ours(control=control, control_dt=0.01), "without": ours()}
+    sides = {"with": ours(control=tb.Sampled(control, dt=0.01)), "without": ours()}
     check_equal("panda", sides["with"]().q, sides["without"]().q, 0.0)
     times = measure(sides, duration=duration)
     calls = round(seconds / 0.01)
@@ -229,7 +244,9 @@ def _memory() -> Figure:
     model = chain(30)
 
     def ours(seconds: float = 60.0) -> Any:
-        return tb.simulate(model, seconds, record=tb.Record(every=1), progress=False)
+        return tb.simulate(
+            model, seconds, record=tb.Record(every=1), execution=tb.Execution(progress=False)
+        )
 
     ours(0.01)
     result, peak = _peak(ours)
@@ -253,8 +270,7 @@ def _stream() -> Figure:
             steps * STEP,
             q=start,
             record=tb.Record(every=1, store=path),
-            progress=False,
-            threads=1,
+            execution=tb.Execution(threads=1, progress=False),
         )
 
     with tempfile.TemporaryDirectory() as directory:

@@ -49,11 +49,15 @@ def _quadruped(repeats: int) -> Iterator[Figure]:
         return {"height": run.q[-1, 6]}
 
     v = np.stack([start(None, case_stream(0, (k,)))["v"] for k in range(CASES)])
-    tb.simulate(dog, SECONDS, q=home, v=v[:64], contact=False, threads=WORKERS)
+    tb.simulate(
+        dog, SECONDS, q=home, v=v[:64], contact=False, execution=tb.Execution(threads=WORKERS)
+    )
     ours, peer, starts = [], [], []
     for _ in range(repeats):
         begin = perf_counter()
-        run = tb.simulate(dog, SECONDS, q=home, v=v, contact=False, threads=WORKERS)
+        run = tb.simulate(
+            dog, SECONDS, q=home, v=v, contact=False, execution=tb.Execution(threads=WORKERS)
+        )
         peer.append(perf_counter() - begin)
         heights = run.q[-1, :, 6].copy()
         del run

@@ -78,10 +78,9 @@ run = tb.simulate(
     dt=h / 50,
     q=start,
     fluid=sea,
-    control=replay,
-    control_dt=h,
+    control=tb.Sampled(replay, dt=h),
+    execution=tb.Execution(progress=False),
     record=tb.Record(every=50),
-    progress=False,
 )
 miss = np.linalg.norm(run.q[-1, 4:])
 print(f"simulated with these thrusts, the vehicle ends {miss:.3f} m from the dock")

@@ -43,7 +43,7 @@ def swings(model, **options):
         fluid=SEA,
         dt=INTERVAL / 4,
         record=tb.Record(dt=INTERVAL),
-        progress=False,
+        execution=tb.Execution(progress=False),
         **options,
     )
 

@@ -24,7 +24,7 @@ run = tb.simulate(
     world=hills,
     control=control,
     record=tb.Record(every=1),
-    progress=False,
+    execution=tb.Execution(progress=False),
 )
 print(run)
 

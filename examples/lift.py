@@ -33,11 +33,10 @@ run = tb.simulate(
     robot,
     duration,
     q=home,
-    control=control,
-    control_dt=4e-3,
+    control=tb.Sampled(control, dt=4e-3),
+    execution=tb.Execution(progress=False),
     dt=2e-3,
     record=tb.Record(quantities=["constraint_residual"]),
-    progress=False,
 )
 print(run)
 

@@ -57,10 +57,9 @@ run = tb.simulate(
     DURATION,
     dt=h / 75,
     q=planned[0, :2],
-    control=replay,
-    control_dt=h,
+    control=tb.Sampled(replay, dt=h),
+    execution=tb.Execution(progress=False),
     record=tb.Record(every=75),
-    progress=False,
 )
 angle = np.abs(run.q[-1, 1])
 print(f"simulated with these forces, the pole ends {angle:.1e} rad from upright")

@@ -18,7 +18,7 @@ run = tb.simulate(
     world=floor,
     control=control,
     record=tb.Record(every=1),
-    progress=False,
+    execution=tb.Execution(progress=False),
 )
 print(run)
 

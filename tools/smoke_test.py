@@ -242,7 +242,12 @@ def _sweep() -> None:
     design = {"angle": [0.1, 0.3]}
     local = distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None)
     with local as cluster, distributed.Client(cluster) as client:
-        options = {"design": design, "setup": setup, "client": client, "progress": False}
+        options = {
+            "design": design,
+            "setup": setup,
+            "client": client,
+            "execution": tb.Execution(progress=False),
+        }
         found = tb.sweep(model, 0.05, store="sweep.zarr", **options)
     assert found.data.sizes["angle"] == 2
 

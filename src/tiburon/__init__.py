@@ -399,6 +399,7 @@ if TYPE_CHECKING:
     from tiburon.simulation.events import TimeEvent as TimeEvent
     from tiburon.simulation.events import latch as latch
     from tiburon.simulation.events import release as release
+    from tiburon.simulation.execution import Execution as Execution
     from tiburon.simulation.integrate import StateRecord as StateRecord
     from tiburon.simulation.integrate import integrate_rk4 as integrate_rk4
     from tiburon.simulation.linearization import ContactLinearization as ContactLinearization
@@ -411,6 +412,7 @@ if TYPE_CHECKING:
     from tiburon.simulation.run_parameters import ParameterTable as ParameterTable
     from tiburon.simulation.run_parameters import parameters as parameters
     from tiburon.simulation.run_parameters import with_parameters as with_parameters
+    from tiburon.simulation.sampled import Sampled as Sampled
     from tiburon.simulation.sensing import Sensor as Sensor
     from tiburon.simulation.simulate import simulate as simulate
     from tiburon.simulation.state import State as State

@@ -53,7 +53,7 @@ def test_energy_error_of_fast_motion_is_truncation_error():
         settings = {
             "passive": False,
             "limits": False,
-            "progress": False,
+            "execution": tb.Execution(progress=False),
             "record": tb.Record(every=1),
         }
         ran = tb.simulate(

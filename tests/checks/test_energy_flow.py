@@ -28,7 +28,7 @@ def test_stored_and_dissipated_work_equal_the_closed_form():
         fluid=tb.Water(1000.0),
         command={"x": F},
         record=tb.Record(every=1),
-        progress=False,
+        execution=tb.Execution(progress=False),
     )
     flow = tb.energy_flow(run)
     rest = np.exp(-c * T / m)
@@ -47,8 +47,12 @@ def test_a_vehicle_is_seen_from_the_current_that_carries_it():
     sea = tb.Water(1025.0, current=(0.4, 0.0, 0.0))
     v = np.zeros(rov.nv)
     v[3] = 0.4
-    level = tb.simulate(rov, 0.2, v=v, fluid=sea, record=tb.Record(every=1), progress=False)
-    held = tb.simulate(rov, 0.2, fluid=sea, record=tb.Record(every=1), progress=False)
+    level = tb.simulate(
+        rov, 0.2, v=v, fluid=sea, record=tb.Record(every=1), execution=tb.Execution(progress=False)
+    )
+    held = tb.simulate(
+        rov, 0.2, fluid=sea, record=tb.Record(every=1), execution=tb.Execution(progress=False)
+    )
     assert abs(tb.energy_flow(level).lost[-1]) < 0.02 * tb.energy_flow(held).lost[-1]
     assert tb.energy_flow(held).residual < 1e-4
 
@@ -56,7 +60,10 @@ def test_a_vehicle_is_seen_from_the_current_that_carries_it():
 def test_a_current_past_a_robot_on_the_ground_is_refused():
     """A current past a robot on the ground does work that no such balance knows."""
     run = tb.simulate(
-        ball(1.0), 0.01, fluid=tb.Water(1000.0, current=(1.0, 0.0, 0.0)), progress=False
+        ball(1.0),
+        0.01,
+        fluid=tb.Water(1000.0, current=(1.0, 0.0, 0.0)),
+        execution=tb.Execution(progress=False),
     )
     with pytest.raises(tb.DomainError, match="uniform current around a floating robot"):
         tb.energy_flow(run)

@@ -49,7 +49,12 @@ def test_a_run_is_that_of_the_library(kept):
     assert result.exit_code == 0, result.output
     run = tb.load_run(folder / "run.zarr")
     ours = tb.simulate(
-        tb.load(ARM), 0.5, q=[0.5, 0.2], v=[0.0, 1.0], record=tb.Record(dt=0.05), progress=False
+        tb.load(ARM),
+        0.5,
+        q=[0.5, 0.2],
+        v=[0.0, 1.0],
+        record=tb.Record(dt=0.05),
+        execution=tb.Execution(progress=False),
     )
     np.testing.assert_array_equal(run.q, ours.q)
     np.testing.assert_array_equal(run.time, ours.time)
@@ -80,7 +85,9 @@ def test_a_stored_run_continues_with_the_same_bits(kept, tmp_path):
     tb.load_run(folder / "run.zarr").save(copy)
     code, data = data_of("simulate", copy, "--resume", "-t", 0.5)
     assert (code, data["status"], data["time"]) == (0, "finished", 1.0)
-    whole = tb.simulate(tb.load(ARM), 1.0, q=[0.5, 0.2], v=[0.0, 1.0], progress=False)
+    whole = tb.simulate(
+        tb.load(ARM), 1.0, q=[0.5, 0.2], v=[0.0, 1.0], execution=tb.Execution(progress=False)
+    )
     assert [*data["q"].values()] == whole.q[-1].tolist()
     assert tb.load_run(copy).span == (0.0, 1.0)
 

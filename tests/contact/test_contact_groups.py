@@ -355,7 +355,14 @@ def test_a_pad_of_many_points_slides_as_a_block_does(angle, slides, grid):
     ground = tb.Ground(static_friction=mu, grid=flat_grid() if grid else None)
     world = tb.World(gravity=tuple(gravity), ground=ground)
     q = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1]
-    run = tb.simulate(sledge(9), 0.2, q=q, world=world, record=tb.Record(dt=0.1), progress=False)
+    run = tb.simulate(
+        sledge(9),
+        0.2,
+        q=q,
+        world=world,
+        record=tb.Record(dt=0.1),
+        execution=tb.Execution(progress=False),
+    )
     way = (run.q[:, 4:7] - run.q[0, 4:7]) @ along
     rate = 9.81 * (np.sin(slope) - mu * np.cos(slope)) if slides else 0.0
     np.testing.assert_allclose(way, 0.5 * rate * run.time**2, atol=1e-10)

@@ -93,13 +93,15 @@ def _state() -> Any:
     loop = linkage().loops[0].name
     watch = tb.TimeEvent("look", 0.002, action=seen.append)
     switch = tb.LoopSwitch("switch", loop)
-    tb.simulate(linkage(), 0.004, forces=(switch,), events=(watch,), progress=False)
+    tb.simulate(
+        linkage(), 0.004, forces=(switch,), events=(watch,), execution=tb.Execution(progress=False)
+    )
     return seen[0]
 
 
 @cache
 def _run() -> tb.Trajectory:
-    return tb.simulate(arm(), 0.01, progress=False)
+    return tb.simulate(arm(), 0.01, execution=tb.Execution(progress=False))
 
 
 def _sweep(path: Path) -> None:
@@ -330,6 +332,7 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "Model": {"bodies": lambda m: m.bodies},
     "Model.from_dh": {"links": lambda m: _links(), "convention": lambda m: "modified"},
     "Pose.from_axis_angle": {"axis": lambda m: (0.0, 0.0, 1.0), "angle": lambda m: 0.3},
+    "Sampled": {"controller": lambda m: tb.GravityCompensation()},
     "Replay": {"names": lambda m: ("elbow",), "rows": lambda m: np.zeros((3, 1))},
     "Replay.from_csv": {"file": lambda m: _file("log.csv", lambda p: p.write_text(LOG))},
     "Replay.of": {"names": lambda m: ("elbow",), "commands": lambda m: np.zeros((3, 1))},
@@ -472,7 +475,9 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
     "Model.by_joint": {"values": lambda m: np.zeros(m.nv), "of": lambda m: "v"},
     "Model.joint_array": {"values": lambda m: {"elbow": 0.1}},
     "Model.without": {"body": lambda m: "arm"},
-    "MeasuredRun.compare": {"run": lambda m: tb.simulate(arm(), 0.3, progress=False)},
+    "MeasuredRun.compare": {
+        "run": lambda m: tb.simulate(arm(), 0.3, execution=tb.Execution(progress=False))
+    },
     "Trajectory.get": {"name": lambda m: "joint_position"},
     "Trajectory.array": {"key": lambda m: "q"},
     "identify": {

@@ -49,7 +49,7 @@ WRONG = {
         "event 'late': action: expected a function, got int 3",
     ),
     "progress": (
-        lambda: run(progress=lambda share: None),
+        lambda: run(execution=tb.Execution(progress=lambda share: None)),
         r"progress: expected a function of \(done, total\), got one of \(share\)",
     ),
     "force": (

@@ -63,7 +63,7 @@ def test_controllers_read_touch(traced):
     sensor = tb.ContactSensor("sole", "box/ground", rate=1000.0)
     high = [*START[:6], 0.11]
     run = tb.simulate(
-        box(), 0.1, q=high, world=FLOOR, sensors=[sensor], control=control, control_dt=1e-3,
+        box(), 0.1, q=high, world=FLOOR, sensors=[sensor], control=tb.Sampled(control, dt=1e-3),
         record=tb.Record(dt=1e-3),
     )  # fmt: skip
     pushed = run.u[:, 3]

@@ -227,14 +227,13 @@ def test_python_and_native_sampled_control_agree():
     model, control = arm(), CONTROLLERS["pd on a path"]
     q = PATH.at(0.0).position
     native = tb.simulate(
-        model, 0.2, q=q, control=control, control_dt=1e-3, record=tb.Record(every=10)
+        model, 0.2, q=q, control=tb.Sampled(control, dt=1e-3), record=tb.Record(every=10)
     )
     python = tb.simulate(
         model,
         0.2,
         q=q,
-        control=lambda state: control(state),
-        control_dt=1e-3,
+        control=tb.Sampled(lambda state: control(state), dt=1e-3),
         record=tb.Record(every=10),
     )
     # native code fuses multiplications and additions

@@ -27,7 +27,7 @@ def simulated(dog, control, duration, **options):
         world=FLOOR,
         control=control,
         record=tb.Record(every=1),
-        progress=False,
+        execution=tb.Execution(progress=False),
         **options,
     )
 
@@ -306,7 +306,7 @@ def test_a_dog_trots_over_hills(dog, smooth):
         world=hills,
         control=control,
         record=tb.Record(every=1),
-        progress=False,
+        execution=tb.Execution(progress=False),
     )
     shared = control.read(run)
     assert run.outcome.status == "finished"
@@ -340,7 +340,12 @@ def test_bumps_that_friction_holds_are_crossed(dog):
     path = tb.GaitPath.trot(dog, world=rough, speed=0.3)
     control = tb.LoadSharingControl(plan, path)
     run = tb.simulate(
-        dog, 3.0, world=rough, control=control, record=tb.Record(every=1), progress=False
+        dog,
+        3.0,
+        world=rough,
+        control=control,
+        record=tb.Record(every=1),
+        execution=tb.Execution(progress=False),
     )
     assert not control.read(run).status.any()
     assert 2.0 * np.linalg.norm(run.q[:, 1:3], axis=1).max() < np.radians(9.0)
@@ -377,7 +382,12 @@ def test_walks_over_hills_are_resumed_from_files(dog, tmp_path):
     plan = tb.LoadSharing.of(dog, world=hills, friction=PLANNED_FRICTION)
     path = tb.GaitPath.trot(dog, world=hills)
     control = tb.LoadSharingControl(plan, path)
-    options = {"q": path.posture, "world": hills, "control": control, "progress": False}
+    options = {
+        "q": path.posture,
+        "world": hills,
+        "control": control,
+        "execution": tb.Execution(progress=False),
+    }
     whole = tb.simulate(dog, 0.5, **options)
     tb.simulate(dog, 0.3, record=tb.Record(store=tmp_path / "walk.zarr"), **options)
     again = tb.load_run(tmp_path / "walk.zarr").resume(0.2)
@@ -503,7 +513,13 @@ def test_a_flat_foot_carries_a_swinging_arm():
     )
     control = tb.LoadSharingControl(plan, path)
     run = tb.simulate(
-        robot, 1.0, q=q, world=FLOOR, control=control, record=tb.Record(every=1), progress=False
+        robot,
+        1.0,
+        q=q,
+        world=FLOOR,
+        control=control,
+        record=tb.Record(every=1),
+        execution=tb.Execution(progress=False),
     )
     assert run.status == "finished"
     shared = control.read(run)
@@ -603,7 +619,7 @@ class Standing:
 def test_a_plan_runs_in_controllers_of_the_user(dog, plan):
     """At 1 kHz in compiled code; its warm start is a value, which changes rounding only."""
     cold, warm = (
-        simulated(dog, Standing(plan, warm=use), 0.2, control_dt=0.001) for use in (False, True)
+        simulated(dog, tb.Sampled(Standing(plan, warm=use), dt=0.001), 0.2) for use in (False, True)
     )
     assert cold.outcome.status == warm.outcome.status == "finished"
     np.testing.assert_allclose(warm.u, cold.u, atol=1e-7)
@@ -622,7 +638,7 @@ def test_a_run_without_the_contacts_of_the_plan_is_refused():
     dog = tb.load("quadruped")
     control = tb.LoadSharingControl(tb.LoadSharing.of(dog, friction=0.6), dog.poses["stand"])
     with pytest.raises(tb.ModelError, match="'front_left_foot' of the plan does not act"):
-        tb.simulate(dog, 0.01, control=control, progress=False)
+        tb.simulate(dog, 0.01, control=control, execution=tb.Execution(progress=False))
 
 
 @pytest.mark.parametrize("on", ["forces", "torques"])
@@ -834,7 +850,12 @@ def test_what_is_gone_at_once_is_reported_where_steps_are_bounded():
     ):
         control = tb.LoadSharingControl(plan, path, max_step=2.0, **options)
         run = tb.simulate(
-            robot, 0.04, q=home, control=control, record=tb.Record(every=1), progress=False
+            robot,
+            0.04,
+            q=home,
+            control=control,
+            record=tb.Record(every=1),
+            execution=tb.Execution(progress=False),
         )
         shared = control.read(run)
         np.testing.assert_allclose(run.time[shared.status != 0.0], [0.02], atol=1.5e-3)
@@ -896,7 +917,12 @@ def test_failed_cables_carry_no_tension():
     name = plan.contact_names[1]
     control = tb.LoadSharingControl(plan, home, failed={name: 0.02})
     run = tb.simulate(
-        robot, 0.04, q=home, control=control, record=tb.Record(every=1), progress=False
+        robot,
+        0.04,
+        q=home,
+        control=control,
+        record=tb.Record(every=1),
+        execution=tb.Execution(progress=False),
     )
     tension = control.read(run).forces[:, 1]
     assert tension[run.time < 0.0195].min() > 9.0

@@ -57,7 +57,7 @@ def test_a_vehicle_returns_from_a_turn_with_its_quaternion_of_either_sign():
     hold = tb.lqr(rov, home, None, weights, 0.05, dt=0.05, fluid=water)
     away = rov.integrate(home, np.array([0.4, -0.3, 2.0, 0.5, -0.4, 0.3]))
     away[:4] *= -1.0
-    run = tb.simulate(rov, 30.0, q=away, control=hold, control_dt=0.05, fluid=water)
+    run = tb.simulate(rov, 30.0, q=away, control=tb.Sampled(hold, dt=0.05), fluid=water)
     assert run.outcome.status == "finished"
     assert np.abs(rov.difference(home, run.q[-1])).max() < 1e-2
 

@@ -59,17 +59,17 @@ def test_a_log_drives_a_run():
     model = slider()
     short = Replay.of([0.0, 0.5], [[4.0], [0.0]], ["rail"])
     assert is_traced(short)
-    run = tb.simulate(model, 1.0, control=short, control_dt=0.01)
+    run = tb.simulate(model, 1.0, control=tb.Sampled(short, dt=0.01))
     # half a second at 2 m/s^2, then on at 1 m/s
     assert_close(run.v[-1], [1.0])
     assert_close(run.q[-1], [0.25 + 0.5])
     times = 1e-4 * np.arange(200_000)
     long = Replay.of(times, np.where(times < 0.5 - 1e-9, 4.0, 0.0)[:, None], ["rail"])
     assert is_traced(long)
-    again = tb.simulate(model, 1.0, control=long, control_dt=0.01)
+    again = tb.simulate(model, 1.0, control=tb.Sampled(long, dt=0.01))
     assert np.array_equal(again.q, run.q)
     # read in Python at the same times
-    python = tb.simulate(model, 1.0, control=lambda state: long(state), control_dt=0.01)
+    python = tb.simulate(model, 1.0, control=tb.Sampled(lambda state: long(state), dt=0.01))
     assert np.array_equal(python.q, run.q)
 
 
@@ -80,7 +80,7 @@ def test_log_of_similar_length_compiles_nothing():
     second = Replay.of(np.arange(80.0) + 0.5, RANDOM.standard_normal((80, 1)), ["rail"])
     assert System(model, control=first).key == System(model, control=second).key
     run, other = (
-        tb.simulate(model, 2.0, control=log, control_dt=0.5, dt=0.01) for log in (first, second)
+        tb.simulate(model, 2.0, control=tb.Sampled(log, dt=0.5), dt=0.01) for log in (first, second)
     )
     for log, found in ((first, run), (second, other)):
         # constant force over half a second each
@@ -89,7 +89,7 @@ def test_log_of_similar_length_compiles_nothing():
     both = CombinedControl((first, second, PD(0.0, 3.0, 1.0)))
     state = System(model, control=both).decide([0.2], [0.1], (), [0.0], 0.7)[0]
     assert_close(state[0], first.at(0.7)[0] + second.at(0.7)[0] - 0.6 - 0.1)
-    together = tb.simulate(model, 1.0, control=CombinedControl((first, second)), control_dt=0.5)
+    together = tb.simulate(model, 1.0, control=tb.Sampled(CombinedControl((first, second)), dt=0.5))
     assert_close(
         together.v[-1, 0], 0.25 * sum(log.at(t)[0] for log in (first, second) for t in (0.0, 0.5))
     )
@@ -114,13 +114,12 @@ def test_recorded_run_can_be_replayed(tmp_path):
         model,
         0.5,
         v=[0.3],
-        control=lambda state: -9.0 * state.q - 0.5 * state.v,
-        control_dt=0.01,
+        control=tb.Sampled(lambda state: -9.0 * state.q - 0.5 * state.v, dt=0.01),
         record=tb.Record(dt=0.01),
     )
     replay = Replay.from_run(first)
     again = tb.simulate(
-        model, 0.5, v=[0.3], control=replay, control_dt=0.01, record=tb.Record(dt=0.01)
+        model, 0.5, v=[0.3], control=tb.Sampled(replay, dt=0.01), record=tb.Record(dt=0.01)
     )
     assert_close(again.q, first.q, 1e-14)
     first.save(tmp_path / "run.zarr")

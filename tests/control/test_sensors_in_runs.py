@@ -69,7 +69,7 @@ def test_a_controller_reads_sensors():
         seen.append((state.time, state.sensors["encoders"].copy(), state.sensors["gyro"].copy()))
         return -5.0 * state.sensors["encoders"][:2] - 0.5 * state.sensors["encoders"][2:]
 
-    run = swing(control=control, control_dt=0.01)
+    run = swing(control=tb.Sampled(control, dt=0.01))
     told = run.array("sensor")
     # the last row may be reached without another word of the controller
     for time, encoders, gyro in seen:

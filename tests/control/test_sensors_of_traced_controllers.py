@@ -32,21 +32,21 @@ def same(run, other):
 @pytest.mark.parametrize("control_dt", [0.01, 0.02, 0.002])
 def test_sampled_traced_controllers_read_the_same_values_as_those_in_python(control_dt):
     """Noise, delay and readings that depend on commands: one robot, and cases of a batch."""
-    python = swing(control=outside, control_dt=control_dt)
+    python = swing(control=tb.Sampled(outside, dt=control_dt))
     assert np.ptp(python.u[:, 1]) > 0.05
-    native = swing(control=inside, control_dt=control_dt)
+    native = swing(control=tb.Sampled(inside, dt=control_dt))
     same(native, python)
     if control_dt == 0.01:
         q = np.array([START, START + 0.1, START - 0.2])
-        many = swing(q=q, control=inside, control_dt=control_dt)
-        same(many, swing(q=q, control=outside, control_dt=control_dt))
+        many = swing(q=q, control=tb.Sampled(inside, dt=control_dt))
+        same(many, swing(q=q, control=tb.Sampled(outside, dt=control_dt)))
         assert np.array_equal(many.q[:, 0], native.q)
 
 
 def test_readings_are_held_between_samples_at_every_stage():
     """A controller of sensor readings changes only at their samples, every 5 ms here."""
     native = swing(control=inside)
-    python = swing(control=outside, control_dt=0.005)
+    python = swing(control=tb.Sampled(outside, dt=0.005))
     assert np.array_equal(native.q[-1], python.q[-1])
     # with the controller inside, the acceleration that sensors see is rounded elsewhere
     assert_close(native.array("sensor"), python.array("sensor"))
@@ -56,18 +56,20 @@ def test_readings_are_held_between_samples_at_every_stage():
 
 def test_adaptive_steps_end_at_sensor_samples():
     """To the bit, as with a controller in Python at that rate."""
-    options = {"method": "dopri5", "control_dt": 0.005}
-    same(swing(0.1, control=inside, **options), swing(0.1, control=outside, **options))
+    options = {"method": "dopri5"}
+    held, called = tb.Sampled(inside, dt=0.005), tb.Sampled(outside, dt=0.005)
+    same(swing(0.1, control=held, **options), swing(0.1, control=called, **options))
     stages = swing(0.1, control=inside, method="dopri5")
-    assert np.array_equal(stages.q[-1], swing(0.1, control=outside, **options).q[-1])
+    assert np.array_equal(stages.q[-1], swing(0.1, control=called, **options).q[-1])
 
 
 @pytest.mark.parametrize("control", [inside, outside])
 @pytest.mark.parametrize("control_dt", [0.01, None])
 def test_resumed_run_has_the_same_readings(control, control_dt, tmp_path):
     """Words on their way, and words that depend on the commands of the moment, survive a file."""
-    whole = swing(control=control, control_dt=control_dt)
-    first = swing(0.2, control=control, control_dt=control_dt)
+    sampled = control if control_dt is None else tb.Sampled(control, dt=control_dt)
+    whole = swing(control=sampled)
+    first = swing(0.2, control=sampled)
     first.save(tmp_path / "half.zarr")
     later = tb.load_run(tmp_path / "half.zarr").resume(
         0.2, sensors=[ENCODERS, GYRO], control=control

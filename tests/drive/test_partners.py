@@ -35,8 +35,7 @@ def drives(count=2, patience=20.0, **options):
         found[rank] = tb.Drive(
             robot,
             q=np.full(robot.nq, 0.4),
-            partition=parts,
-            exchange=Seat(meeting, rank),
+            execution=tb.Execution(partition=parts, exchange=Seat(meeting, rank)),
             **options,
         )
 
@@ -72,7 +71,9 @@ def test_single_ticks_are_those_of_a_drive_in_one_process(pair):
     second.command(dict.fromkeys(PUSHES, -9.0))
     first.ticker.step(50)
     until(lambda: all(one.ticker.latest().steps == 50 for one in pair))
-    alone = tb.Drive(robot, q=np.full(robot.nq, 0.4), partition=parts, native=False)
+    alone = tb.Drive(
+        robot, q=np.full(robot.nq, 0.4), execution=tb.Execution(partition=parts), native=False
+    )
     alone.ticker.paused = True
     with alone:
         alone.command(PUSHES)
@@ -123,11 +124,15 @@ def test_what_one_process_cannot_do_is_refused(pair):
         pair[0].forecast(0.01)
     robot, parts = short_chain()
     with pytest.raises(tb.OptionError, match="exchange of ticks"):
-        tb.Drive(robot, partition=parts, exchange=tb.ThreadExchange(2))
+        tb.Drive(robot, execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2)))
     with pytest.raises(tb.OptionError, match="native"):
-        tb.Drive(robot, partition=parts, exchange=Seat(_Meeting(1, 1.0), 0), native=True)
+        tb.Drive(
+            robot,
+            execution=tb.Execution(partition=parts, exchange=Seat(_Meeting(1, 1.0), 0)),
+            native=True,
+        )
     with pytest.raises(tb.OptionError, match="exchange"):
-        tb.Drive(robot, exchange=Seat(_Meeting(1, 1.0), 0))
+        tb.Drive(robot, execution=tb.Execution(exchange=Seat(_Meeting(1, 1.0), 0)))
 
 
 def test_a_silent_process_ends_the_ticks_and_is_named():

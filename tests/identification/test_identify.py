@@ -118,7 +118,7 @@ def test_sensitivities_are_derivatives_of_whole_runs(robot, runs, trim):
         method="rk4",
         smoothing=0.5,
         trim=trim,
-        threads=1,
+        execution=tb.Execution(threads=1),
     )
     found = predictor.predict(start, scale)
     for k in range(len(NAMES)):

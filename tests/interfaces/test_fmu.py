@@ -53,7 +53,7 @@ def test_a_unit_has_the_bits_of_simulate(name, command, options, version, tmp_pa
         dt=DT,
         command=command or None,
         record=tb.Record(every=10),
-        progress=False,
+        execution=tb.Execution(progress=False),
         sensors=sensors,
         **options,
     )
@@ -146,10 +146,12 @@ def test_units_are_tuned_by_name_saved_and_refuse_parts_of_steps(version, tmp_pa
         record=tb.Record(every=5),
         parameters=tuned,
         passive=True,
-        progress=False,
+        execution=tb.Execution(progress=False),
     )
     np.testing.assert_allclose(unit.get(where), run.q[-1], rtol=1e-14, atol=1e-15)
-    plain = tb.simulate(ARM, 5 * DT, q=q0, dt=DT, record=tb.Record(every=5), progress=False)
+    plain = tb.simulate(
+        ARM, 5 * DT, q=q0, dt=DT, record=tb.Record(every=5), execution=tb.Execution(progress=False)
+    )
     assert np.abs(plain.q[-1] - run.q[-1]).max() > 1e-6
     with pytest.raises(Exception, match="DoStep"):
         unit.own.doStep(5 * DT, 0.4 * DT)

@@ -145,7 +145,7 @@ def test_robots_that_start_again_have_no_command_of_a_sampled_controller(mode):
         (lambda: _with(start=lambda g: {"speed": 1.0}), "speed"),
         (lambda: _with(shapes={"goal": 2}, reward=lambda model, goal: goal[0]), "goal"),
         (lambda: _with(control=None), "low and high"),
-        (lambda: _with(options={"control_dt": 0.1}), "control_dt"),
+        (lambda: _with(options={"sensors": []}), "sensors"),
         (lambda: _uneven().reset(seed=0), "the same names for every episode"),
     ],
 )

@@ -36,7 +36,7 @@ def check_motion(env, task, action, steps, **options):
         q=q,
         v=v,
         method=task.method,
-        progress=False,
+        execution=tb.Execution(progress=False),
         **task.options,
         **options,
     )

@@ -323,7 +323,13 @@ def test_batches_alone_compile_code_for_many_cases_alone(name, quick, monkeypatc
         tb.fluid_regressor(rov, *state, fluid=tb.Water())
     else:
         arm = tb.load("double_pendulum")
-        tb.simulate(arm, 1e-3, q=np.ones((3, arm.nq)), method="dopri5", progress=False)
+        tb.simulate(
+            arm,
+            1e-3,
+            q=np.ones((3, arm.nq)),
+            method="dopri5",
+            execution=tb.Execution(progress=False),
+        )
     parts = {part for source, *parts in stages for part in parts if source.startswith(name)}
     assert parts == {"many"}, stages
 
@@ -343,7 +349,13 @@ def test_long_runs_compile_optimized_code_alone(quick, monkeypatch):
     for steps, expected in ((3, ["quick one"]), (6, ["one"])):
         stages.clear()
         code.forget_codes()
-        tb.simulate(tb.load("double_pendulum"), steps * 1e-3, dt=1e-3, method="rk4", progress=False)
+        tb.simulate(
+            tb.load("double_pendulum"),
+            steps * 1e-3,
+            dt=1e-3,
+            method="rk4",
+            execution=tb.Execution(progress=False),
+        )
         assert stages == expected
         cache.clear_cache()
 

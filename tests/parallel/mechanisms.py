@@ -20,7 +20,13 @@ class Moving(NamedTuple):
     def run(self, **options):
         """Return its run."""
         robot = self.parts.model
-        return tb.simulate(robot, self.duration, partition=self.parts, **self.how, **options)
+        return tb.simulate(
+            robot,
+            self.duration,
+            execution=tb.Execution(partition=self.parts),
+            **self.how,
+            **options,
+        )
 
     def undivided(self):
         """Return the run of the undivided robot."""

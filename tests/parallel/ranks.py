@@ -53,13 +53,23 @@ def tree(**options):
     robot = chain(9)
     parts = tb.partition(robot, cuts=["joint_2", "joint_4", "joint_6", "joint_7"])
     q = np.linspace(0.2, 0.9, robot.nq)
-    return tb.simulate(robot, 0.05, q=q, partition=parts, exchange=tb.MPIExchange(), **options)
+    return tb.simulate(
+        robot,
+        0.05,
+        q=q,
+        execution=tb.Execution(partition=parts, exchange=tb.MPIExchange()),
+        **options,
+    )
 
 
 if task == "short":
     robot, parts = short_chain()
     q = np.full(robot.nq, 0.4)
-    told(tb.simulate(robot, 0.01, q=q, partition=parts, exchange=tb.MPIExchange()))
+    told(
+        tb.simulate(
+            robot, 0.01, q=q, execution=tb.Execution(partition=parts, exchange=tb.MPIExchange())
+        )
+    )
 elif task == "blocks":
     # arms on a load over tasks: bits and counts of every division into as many tasks as ranks
     found = {}
@@ -97,7 +107,9 @@ elif task == "adaptive":
 elif task == "platform":
     robot = tb.load("planar_3rrr")
     parts = tb.partition(robot, "legs")
-    run = tb.simulate(robot, 0.1, partition=parts, exchange=tb.MPIExchange())
+    run = tb.simulate(
+        robot, 0.1, execution=tb.Execution(partition=parts, exchange=tb.MPIExchange())
+    )
     kinetic = tb.kinetic_energy(robot, run.q, run.v)
     energy = kinetic + tb.potential_energy(robot, run.q)
     told(run, energy=[float(x) for x in energy])
@@ -115,10 +127,13 @@ elif task == "resume":
     robot = chain(9)
     parts = tb.partition(robot, cuts=["joint_2", "joint_4", "joint_6", "joint_7"])
     run = tb.load_run(os.path.join(folder, "run.zarr"))
-    told(run.resume(0.05, partition=parts, exchange=tb.MPIExchange()))
+    told(run.resume(0.05, execution=tb.Execution(partition=parts, exchange=tb.MPIExchange())))
 elif task == "drive":
     robot, parts = short_chain()
-    how = {"q": np.full(robot.nq, 0.4), "partition": parts, "exchange": tb.MPIExchange()}
+    how = {
+        "q": np.full(robot.nq, 0.4),
+        "execution": tb.Execution(partition=parts, exchange=tb.MPIExchange()),
+    }
     store = os.path.join(folder, "drive.zarr")
     with tb.Drive(robot, dt=0.005, **how) as drive:
         recording = drive.start_recording(every=1, store=store)
@@ -133,7 +148,7 @@ elif task == "differ":
     robot = chain(4 + (rank == 1))
     parts = tb.partition(robot, cuts=["joint_2"])
     try:
-        tb.simulate(robot, 0.01, partition=parts, exchange=tb.MPIExchange())
+        tb.simulate(robot, 0.01, execution=tb.Execution(partition=parts, exchange=tb.MPIExchange()))
     except tb.PartnerError as error:
         with open(os.path.join(folder, f"differ-{size}-{rank}.json"), "w") as file:
             json.dump({"message": str(error)}, file)
@@ -147,21 +162,30 @@ elif task == "cable":
 
     robot, parts = short_chain()
     q = np.full(robot.nq, 0.4)
-    tb.simulate(robot, 0.01, q=q, partition=parts, exchange=tb.MPIExchange())
+    tb.simulate(
+        robot, 0.01, q=q, execution=tb.Execution(partition=parts, exchange=tb.MPIExchange())
+    )
     before = sent()
-    run = tb.simulate(robot, 0.01, q=q, partition=parts, exchange=tb.MPIExchange())
+    run = tb.simulate(
+        robot, 0.01, q=q, execution=tb.Execution(partition=parts, exchange=tb.MPIExchange())
+    )
     used = sent() - before
     bits = bits_of(run)
     if rank == 0:
         disturb(1.0, lambda: os.system("ip link set cable0 down"))
-    cut = tb.simulate(robot, 1e4, q=q, partition=parts, exchange=tb.MPIExchange(patience=3.0))
+    cut = tb.simulate(
+        robot,
+        1e4,
+        q=q,
+        execution=tb.Execution(partition=parts, exchange=tb.MPIExchange(patience=3.0)),
+    )
     numbers = sum(m.numbers * m.times for m in run.messages if m.sender == rank)
     told(cut, whole=bits, bytes=used, sent=8 * numbers, place=os.readlink("/proc/self/ns/net"))
 elif task in ("killed", "hangs"):
     robot = chain(9)
     parts = tb.partition(robot, cuts=["joint_3", "joint_6"])
     # kernels are compiled before the time counts
-    tb.simulate(robot, 0.01, partition=parts, exchange=tb.MPIExchange())
+    tb.simulate(robot, 0.01, execution=tb.Execution(partition=parts, exchange=tb.MPIExchange()))
     if rank == 1:
         how = signal.SIGKILL if task == "killed" else signal.SIGSTOP
         disturb(5.0, lambda: os.kill(os.getpid(), how))
@@ -169,8 +193,7 @@ elif task in ("killed", "hangs"):
     run = tb.simulate(
         robot,
         1e4,
-        partition=parts,
-        exchange=tb.MPIExchange(patience=3.0),
+        execution=tb.Execution(partition=parts, exchange=tb.MPIExchange(patience=3.0)),
         record=tb.Record(store=store),
     )
     told(run)

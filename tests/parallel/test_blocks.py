@@ -64,7 +64,7 @@ def test_states_are_those_of_a_run_without_projection(start, block, name):
         record=tb.Record(every=1),
         passive=False,
         limits=False,
-        progress=False,
+        execution=tb.Execution(progress=False),
     )
     np.testing.assert_allclose(found.q, run.q, atol=1e-9)
     np.testing.assert_allclose(found.v, run.v, atol=1e-8)

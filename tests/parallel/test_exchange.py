@@ -36,10 +36,14 @@ def test_threads_have_the_bits_of_one_process(method):
     robot = chain(9)
     parts = tb.partition(robot, cuts=["joint_3", "joint_6"])
     q = np.linspace(0.2, 0.9, robot.nq)
-    one = tb.simulate(robot, 0.05, q=q, method=method, partition=parts)
+    one = tb.simulate(robot, 0.05, q=q, method=method, execution=tb.Execution(partition=parts))
     for threads in (1, 2, 3):
         found = tb.simulate(
-            robot, 0.05, q=q, method=method, partition=parts, exchange=tb.ThreadExchange(threads)
+            robot,
+            0.05,
+            q=q,
+            method=method,
+            execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(threads)),
         )
         assert found.outcome.status == "finished"
         assert same(found, one)
@@ -50,8 +54,10 @@ def test_threads_have_the_bits_of_one_process(method):
 
 def test_loops_across_parts_stay_closed_and_keep_their_energy():
     robot, parts = four_bar_like()
-    one = tb.simulate(robot, 0.2, partition=parts)
-    found = tb.simulate(robot, 0.2, partition=parts, exchange=tb.ThreadExchange(4))
+    one = tb.simulate(robot, 0.2, execution=tb.Execution(partition=parts))
+    found = tb.simulate(
+        robot, 0.2, execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(4))
+    )
     assert same(found, one)
     energy = tb.kinetic_energy(robot, found.q, found.v) + tb.potential_energy(robot, found.q)
     assert np.ptp(energy) < 1e-6 * np.abs(energy).max()
@@ -70,10 +76,15 @@ def test_random_closed_mechanisms_with_random_cuts_have_the_same_bits(seed):
     parts = tb.partition(robot, cuts=sorted(rng.choice(joints, size=count, replace=False)))
     v = tb.project_velocity(robot, q, 0.2 * rng.standard_normal(robot.nv))
     how = {"q": q, "v": v, "fluid": tb.Water() if seed > 3 else None}
-    one = tb.simulate(robot, 0.01, partition=parts, **how)
+    one = tb.simulate(robot, 0.01, execution=tb.Execution(partition=parts), **how)
     for threads in (2, 3, 4):
         exchange = tb.ThreadExchange(threads)
-        assert same(tb.simulate(robot, 0.01, partition=parts, exchange=exchange, **how), one)
+        assert same(
+            tb.simulate(
+                robot, 0.01, execution=tb.Execution(partition=parts, exchange=exchange), **how
+            ),
+            one,
+        )
     # 10 steps of motions that amplify rounding
     assert np.abs(one.q - tb.simulate(robot, 0.01, **how).q).max() < 1e-9
 
@@ -100,10 +111,13 @@ def moving(name):
 def test_legs_and_arms_have_the_same_bits_in_lanes_and_in_threads(name):
     """One process computes like legs in lanes, in another kernel than threads have."""
     robot, parts, how = moving(name)
-    one = tb.simulate(robot, 0.01, partition=parts, **how)
+    one = tb.simulate(robot, 0.01, execution=tb.Execution(partition=parts), **how)
     for threads in (1, 2, 4):
         found = tb.simulate(
-            robot, 0.01, partition=parts, exchange=tb.ThreadExchange(threads), **how
+            robot,
+            0.01,
+            execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(threads)),
+            **how,
         )
         assert found.outcome.status == "finished"
         assert same(found, one), threads
@@ -111,7 +125,7 @@ def test_legs_and_arms_have_the_same_bits_in_lanes_and_in_threads(name):
     assert np.abs(one.q - tb.simulate(robot, 0.01, **how).q).max() < 1e-13
     # as cut at the same joints, in whatever way
     again = tb.partition(robot, cuts=parts.cuts) if parts.cuts else parts
-    assert same(tb.simulate(robot, 0.01, partition=again, **how), one)
+    assert same(tb.simulate(robot, 0.01, execution=tb.Execution(partition=again), **how), one)
 
 
 def leg_layout(model):
@@ -139,7 +153,9 @@ def test_legs_at_right_angles_are_like_those_between_them():
 
 def test_a_leg_of_a_tree_sends_its_articulated_inertia():
     robot, parts, how = moving("quadruped")
-    run = tb.simulate(robot, 0.01, partition=parts, exchange=tb.ThreadExchange(2), **how)
+    run = tb.simulate(
+        robot, 0.01, execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2)), **how
+    )
     legs = parts.names[1:]
     assert [(m.phase, m.part, m.numbers, m.times) for m in run.messages] == [
         (phase, leg, numbers, 40)
@@ -155,8 +171,10 @@ def test_singular_arms_are_computed_by_all_threads():
     parts = tb.partition(robot, "legs")
     assert parts.has_arms
     how = {"q": q, "contact": False}
-    one = tb.simulate(robot, 0.002, partition=parts, **how)
-    two = tb.simulate(robot, 0.002, partition=parts, exchange=tb.ThreadExchange(2), **how)
+    one = tb.simulate(robot, 0.002, execution=tb.Execution(partition=parts), **how)
+    two = tb.simulate(
+        robot, 0.002, execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2)), **how
+    )
     assert one.outcome.status == "finished"
     assert same(one, two)
     assert np.abs(one.q - tb.simulate(robot, 0.002, **how).q).max() < 1e-12
@@ -165,7 +183,9 @@ def test_singular_arms_are_computed_by_all_threads():
 def test_messages_are_counted():
     robot = chain(9)
     parts = tb.partition(robot, cuts=["joint_3", "joint_6"])
-    run = tb.simulate(robot, 0.01, partition=parts, exchange=tb.ThreadExchange(2))
+    run = tb.simulate(
+        robot, 0.01, execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2))
+    )
     evaluations = 4 * 10
     told = [(m.phase, m.part, m.sender, m.receivers, m.numbers, m.times) for m in run.messages]
     owners = parts.owners(2)
@@ -176,7 +196,7 @@ def test_messages_are_counted():
         for phase, counts in sizes.items()
         for part, owner, numbers in zip(parts.names, owners, counts, strict=True)
     ]
-    assert tb.simulate(robot, 0.01, partition=parts).messages == ()
+    assert tb.simulate(robot, 0.01, execution=tb.Execution(partition=parts)).messages == ()
 
 
 def test_controller_in_python_is_called_by_the_first_alone():
@@ -188,10 +208,17 @@ def test_controller_in_python_is_called_by_the_first_alone():
         callers.add(threading.current_thread().name)
         return -0.02 * state.v + 0.1 * np.sin(3.0 * state.time)
 
-    run = tb.simulate(robot, 0.1, partition=parts, control=control, exchange=tb.ThreadExchange(2))
+    run = tb.simulate(
+        robot,
+        0.1,
+        execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2)),
+        control=control,
+    )
     assert run.outcome.status == "finished"
     assert len(callers) == 1
-    assert same(run, tb.simulate(robot, 0.1, partition=parts, control=control))
+    assert same(
+        run, tb.simulate(robot, 0.1, execution=tb.Execution(partition=parts), control=control)
+    )
     commands = [m for m in run.messages if m.phase == "commands"]
     assert [(m.sender, m.numbers, m.times) for m in commands] == [(0, robot.nv, 11)]
 
@@ -201,21 +228,32 @@ def test_controller_may_simulate_another_robot():
     parts = tb.partition(robot, cuts=["joint_2"])
 
     def control(state):
-        ahead = tb.simulate(other, 0.01, progress=False)
+        ahead = tb.simulate(other, 0.01, execution=tb.Execution(progress=False))
         return 0.01 * np.ones(4) * ahead.q[-1, 0]
 
-    run = tb.simulate(robot, 0.02, partition=parts, control=control)
+    run = tb.simulate(robot, 0.02, execution=tb.Execution(partition=parts), control=control)
     assert run.outcome.status == "finished"
     threads = tb.ThreadExchange(2)
-    assert same(tb.simulate(robot, 0.02, partition=parts, control=control, exchange=threads), run)
+    assert same(
+        tb.simulate(
+            robot, 0.02, execution=tb.Execution(partition=parts, exchange=threads), control=control
+        ),
+        run,
+    )
 
 
 def test_penalty_forces_at_loops():
     robot, parts = four_bar_like()
     how = {"loop_method": tb.Penalty(1e4), "dt": 1e-4}
-    one = tb.simulate(robot, 0.02, partition=parts, **how)
+    one = tb.simulate(robot, 0.02, execution=tb.Execution(partition=parts), **how)
     assert same(
-        tb.simulate(robot, 0.02, partition=parts, exchange=tb.ThreadExchange(2), **how), one
+        tb.simulate(
+            robot,
+            0.02,
+            execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2)),
+            **how,
+        ),
+        one,
     )
     whole = tb.simulate(robot, 0.02, **how)
     assert np.abs(one.q - whole.q).max() < 1e-10
@@ -226,10 +264,14 @@ def test_events_stop_all_threads_alike():
     parts = tb.partition(robot, cuts=["joint_3"])
     event = tb.Event("low", lambda state: state.q[0] - 0.3, terminal=True)
     q = np.full(robot.nq, 0.5)
-    one = tb.simulate(robot, 1.0, q=q, events=[event], partition=parts)
+    one = tb.simulate(robot, 1.0, q=q, events=[event], execution=tb.Execution(partition=parts))
     assert one.outcome.status == "event"
     found = tb.simulate(
-        robot, 1.0, q=q, events=[event], partition=parts, exchange=tb.ThreadExchange(2)
+        robot,
+        1.0,
+        q=q,
+        events=[event],
+        execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2)),
     )
     assert same(found, one)
     assert found.outcome.time == one.outcome.time
@@ -250,7 +292,13 @@ def test_threads_compile_their_common_step_once(method, monkeypatch):
     robot = chain(5)
     parts = tb.partition(robot, cuts=["joint_2"])
     q = np.linspace(0.2, 0.9, robot.nq)
-    tb.simulate(robot, 0.01, q=q, method=method, partition=parts, exchange=tb.ThreadExchange(2))
+    tb.simulate(
+        robot,
+        0.01,
+        q=q,
+        method=method,
+        execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2)),
+    )
     assert texts
     assert len(set(texts)) == len(texts)
 
@@ -259,25 +307,27 @@ def test_run_in_threads_resumes_in_one_process(tmp_path):
     robot = chain(6)
     parts = tb.partition(robot, cuts=["joint_3"])
     q = np.full(robot.nq, 0.5)
-    whole = tb.simulate(robot, 0.1, q=q, partition=parts)
+    whole = tb.simulate(robot, 0.1, q=q, execution=tb.Execution(partition=parts))
     path = tmp_path / "run.zarr"
     tb.simulate(
         robot,
         0.05,
         q=q,
-        partition=parts,
-        exchange=tb.ThreadExchange(2),
+        execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2)),
         record=tb.Record(store=path),
     )
     found = tb.load_run(path)
-    again = found.resume(0.05, partition=parts)
+    again = found.resume(0.05, execution=tb.Execution(partition=parts))
     assert same(again, whole)
-    on_two = tb.simulate(robot, 0.05, q=q, partition=parts)
-    assert same(on_two.resume(0.05, partition=parts, exchange=tb.ThreadExchange(2)), whole)
+    on_two = tb.simulate(robot, 0.05, q=q, execution=tb.Execution(partition=parts))
+    assert same(
+        on_two.resume(0.05, execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2))),
+        whole,
+    )
     with pytest.raises(tb.RunFileError, match="joint_3"):
         on_two.resume(0.05)
     with pytest.raises(tb.RunFileError, match="joint_2"):
-        on_two.resume(0.05, partition=tb.partition(robot, cuts=["joint_2"]))
+        on_two.resume(0.05, execution=tb.Execution(partition=tb.partition(robot, cuts=["joint_2"])))
 
 
 def test_thread_that_does_not_answer_is_named():
@@ -320,16 +370,18 @@ def test_lost_partner_ends_the_run_with_its_last_state(monkeypatch):
         gather(self, values, counts)
 
     monkeypatch.setattr(_Thread, "gather", failing)
-    run = tb.simulate(robot, 1.0, partition=parts, exchange=tb.ThreadExchange(1))
+    run = tb.simulate(
+        robot, 1.0, execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(1))
+    )
     assert run.outcome.status == "lost"
     assert "thread 1 did not answer" in run.outcome.message
     assert 0.0 < run.outcome.time < 1.0
     assert np.isfinite(run.outcome.q).all()
     monkeypatch.undo()
     # it goes on from its last state
-    again = run.resume(partition=parts)
+    again = run.resume(execution=tb.Execution(partition=parts))
     assert again.outcome.status == "finished"
-    assert same(again, tb.simulate(robot, 1.0, partition=parts))
+    assert same(again, tb.simulate(robot, 1.0, execution=tb.Execution(partition=parts)))
 
 
 def test_threads_that_start_different_runs_are_refused(monkeypatch):
@@ -346,7 +398,9 @@ def test_threads_that_start_different_runs_are_refused(monkeypatch):
 
     monkeypatch.setattr(module, "run_digest", differing)
     with pytest.raises(tb.PartnerError, match="another run"):
-        tb.simulate(robot, 0.01, partition=parts, exchange=tb.ThreadExchange(2))
+        tb.simulate(
+            robot, 0.01, execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2))
+        )
 
 
 # -- options that parts cannot honor --------------------------------------------------------------
@@ -358,30 +412,38 @@ def test_threads_that_start_different_runs_are_refused(monkeypatch):
         ({"keep_inertia": 2}, "keep_inertia"),
         ({"prescribed": {"joint_1": tb.Harmonic(0.1, 1.0)}}, "prescribed"),
         ({"parameters": {"link_1.mass": 2.0}}, "parameters"),
-        ({"case_numbers": [1]}, "case_numbers"),
         ({"method": "rosenbrock"}, "method"),
         ({"method": "b2pc5"}, "method"),
         ({"method": "b4pc5"}, "method"),
-        ({"exchange": tb.ThreadExchange(1), "budget": 1.0}, "budget"),
-        ({"exchange": "mpi"}, "exchange"),
     ],
 )
 def test_options_are_refused_by_name(options, named):
     robot = chain(4)
     parts = tb.partition(robot, cuts=["joint_2"])
     with pytest.raises(tb.OptionError, match=named):
-        tb.simulate(robot, 0.01, partition=parts, **options)
+        tb.simulate(robot, 0.01, execution=tb.Execution(partition=parts), **options)
+
+
+def test_executions_that_contradict_themselves_are_refused():
+    """Before any run: no run could honor them."""
+    parts = tb.partition(chain(4), cuts=["joint_2"])
+    with pytest.raises(tb.ModelError, match="case_numbers"):
+        tb.Execution(partition=parts, case_numbers=[1])
+    with pytest.raises(tb.ModelError, match="budget"):
+        tb.Execution(partition=parts, exchange=tb.ThreadExchange(1), budget=1.0)
+    with pytest.raises(tb.OptionError, match="exchange"):
+        tb.simulate(chain(4), 0.01, execution=tb.Execution(partition=parts, exchange="mpi"))
 
 
 def test_batches_and_other_robots_are_refused():
     robot = chain(4)
     parts = tb.partition(robot, cuts=["joint_2"])
     with pytest.raises(tb.ModelError, match="batch"):
-        tb.simulate(robot, 0.01, q=np.zeros((2, 4)), partition=parts)
+        tb.simulate(robot, 0.01, q=np.zeros((2, 4)), execution=tb.Execution(partition=parts))
     with pytest.raises(tb.ModelError, match="another robot"):
-        tb.simulate(chain(5), 0.01, partition=parts)
+        tb.simulate(chain(5), 0.01, execution=tb.Execution(partition=parts))
     with pytest.raises(tb.OptionError, match="exchange"):
-        tb.simulate(robot, 0.01, exchange=tb.ThreadExchange())
+        tb.simulate(robot, 0.01, execution=tb.Execution(exchange=tb.ThreadExchange()))
 
 
 def test_mpi_tells_what_to_install(monkeypatch):

@@ -203,7 +203,7 @@ def _exists(pid):
 def test_drivers_of_other_hosts_count_while_their_heart_beats(tmp_path):
     """A recent heartbeat refuses a second driver; an old one does not; parts are independent."""
     path = tmp_path / "hosts.zarr"
-    study(path, budget=1e-9)
+    study(path, execution=tb.Execution(budget=1e-9))
     other = path / "status/drivers/1-of-3.json"
     other.write_text(json.dumps({"host": "elsewhere", "pid": 7, "since": 0.0, "session": "x"}))
     for part in ((0, 1), (1, 3), (1, 2), (4, 6)):
@@ -257,7 +257,7 @@ from tests.parallel.studies import start, study, content
 path = "{place}/study.zarr"
 filler = open("{place}/filler", "wb")
 try:
-    study(path, budget=1e-9)
+    study(path, execution=tb.Execution(budget=1e-9))
     free = os.statvfs("{place}")
     filler.write(bytes(max(0, free.f_bavail * free.f_frsize - 60 * 1024)))
     filler.flush()
@@ -308,7 +308,7 @@ import subprocess
 import tiburon as tb
 from tests.parallel.studies import start, study
 path = "{place}/study.zarr"
-study(path, budget=1e-9)
+study(path, execution=tb.Execution(budget=1e-9))
 done = tb.load_sweep(path).progress.blocks_done
 subprocess.run(["mount", "-o", "remount,ro", "{place}"], check=True)
 for refused in (lambda: study(path), lambda: study("{place}/other.zarr")):

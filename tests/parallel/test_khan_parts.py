@@ -16,7 +16,12 @@ def in_parts(loop_method, exchange=None, *, zoo=False, **options):
     """Run the manipulator in dyads and platform, or in legs."""
     model = tb.load("planar_3rrr") if zoo else mechanism()
     parts = tb.partition(model, "legs")
-    how = {"zoo": zoo, "partition": parts, "exchange": exchange, **SHORT, **options}
+    how = {
+        "zoo": zoo,
+        "execution": tb.Execution(partition=parts, exchange=exchange),
+        **SHORT,
+        **options,
+    }
     return khan.simulated(loop_method, **how)
 
 

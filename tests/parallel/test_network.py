@@ -129,7 +129,7 @@ def test_ranks_at_both_ends_of_a_cable_that_is_cut(tmp_path, cable):
     assert 0 in found, done.stdout + done.stderr[-3000:]
     assert done.returncode == 75, done.stderr[-3000:]
     robot, parts = short_chain()
-    whole = tb.simulate(robot, 0.01, q=[0.4] * robot.nq, partition=parts)
+    whole = tb.simulate(robot, 0.01, q=[0.4] * robot.nq, execution=tb.Execution(partition=parts))
     for number, told in found.items():
         assert told["whole"] == bits_of(whole)
         # every number that the rank sent, and the headers of packets

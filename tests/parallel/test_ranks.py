@@ -131,7 +131,9 @@ def test_bits_of_ranks_are_those_of_threads(tmp_path):
     parts = tb.partition(robot, cuts=["joint_2", "joint_4", "joint_6", "joint_7"])
     q = np.linspace(0.2, 0.9, robot.nq)
     for exchange in (None, tb.ThreadExchange(2)):
-        run = tb.simulate(robot, 0.05, q=q, partition=parts, exchange=exchange)
+        run = tb.simulate(
+            robot, 0.05, q=q, execution=tb.Execution(partition=parts, exchange=exchange)
+        )
         assert bits_of(run) == bits
 
 
@@ -142,9 +144,9 @@ def test_a_run_stored_on_four_ranks_goes_on_with_one_and_with_two(tmp_path):
     robot = chain(9)
     parts = tb.partition(robot, cuts=["joint_2", "joint_4", "joint_6", "joint_7"])
     q = np.linspace(0.2, 0.9, robot.nq)
-    whole = tb.simulate(robot, 0.1, q=q, partition=parts)
+    whole = tb.simulate(robot, 0.1, q=q, execution=tb.Execution(partition=parts))
     shutil.copytree(tmp_path / "run.zarr", tmp_path / "copy.zarr")
-    one = tb.load_run(tmp_path / "copy.zarr").resume(0.05, partition=parts)
+    one = tb.load_run(tmp_path / "copy.zarr").resume(0.05, execution=tb.Execution(partition=parts))
     assert np.array_equal(one.q, whole.q)
     done, found = launched("resume", 2, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -157,7 +159,9 @@ def test_two_ranks_have_the_bits_of_one_process(tmp_path):
     done, found = launched("short", 2, tmp_path)
     assert done.returncode == 0, done.stderr
     robot, parts = short_chain()
-    one = tb.simulate(robot, 0.01, q=np.full(robot.nq, 0.4), partition=parts)
+    one = tb.simulate(
+        robot, 0.01, q=np.full(robot.nq, 0.4), execution=tb.Execution(partition=parts)
+    )
     assert {rank: told["bits"] for rank, told in found.items()} == dict.fromkeys(
         (0, 1), bits_of(one)
     )
@@ -187,7 +191,7 @@ def test_ranks_tick_together_and_count_their_overruns(tmp_path):
         dt=0.005,
         q=run.q[0],
         v=run.v[0],
-        partition=parts,
+        execution=tb.Execution(partition=parts),
         record=tb.Record(dt=0.005),
     )
     assert np.array_equal(one.q[-1], run.q[late])
@@ -241,10 +245,10 @@ def test_a_killed_rank_ends_all_and_the_store_goes_on(tmp_path):
     run = tb.load_run(tmp_path / "long.zarr")
     assert run.outcome.status == "killed"
     before = len(run)
-    again = run.resume(0.05, partition=parts)
+    again = run.resume(0.05, execution=tb.Execution(partition=parts))
     assert again.outcome.status == "finished"
     assert len(again) > before
-    whole = tb.simulate(robot, float(again.time[-1]), partition=parts)
+    whole = tb.simulate(robot, float(again.time[-1]), execution=tb.Execution(partition=parts))
     assert np.array_equal(again.q, whole.q)
 
 

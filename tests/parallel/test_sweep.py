@@ -288,7 +288,7 @@ def test_one_case_runs_again_with_the_same_bits(kept):
 def test_functions_of_a_loaded_sweep_come_from_the_caller_or_the_script(tmp_path, monkeypatch):
     """A function of an imported module is passed again; one of the script is found unchanged."""
     path = tmp_path / "loaded.zarr"
-    study(path, budget=1e-9)
+    study(path, execution=tb.Execution(budget=1e-9))
     loaded = tb.load_sweep(path)
     assert loaded.progress.blocks_done == 0
     for mixed in (False, True):
@@ -303,7 +303,7 @@ def test_functions_of_a_loaded_sweep_come_from_the_caller_or_the_script(tmp_path
     for function in (own, changed):
         function.__module__, function.__qualname__ = "__main__", "begin"
     path = tmp_path / "script.zarr"
-    study(path, setup=own, budget=1e-9)
+    study(path, setup=own, execution=tb.Execution(budget=1e-9))
     for other in (changed, start, SimpleNamespace(begin=own)):
         monkeypatch.setattr(script, "begin", other, raising=False)
         with pytest.raises(tb.RunFileError, match="the running script defines no such function"):
@@ -330,7 +330,7 @@ def test_every_keyword_of_simulate_is_permitted_or_reserved():
 
 HOSTILE = {
     "store": lambda h: h["options"]["dict"].update(store="elsewhere"),
-    "progress": lambda h: h["options"]["dict"].update(progress=True),
+    "progress": lambda h: h["options"]["dict"].update(execution=True),
     "code for an unknown keyword": lambda h: h["code"].update(store=h["code"]["setup"]),
     "an empty digest": lambda h: h["code"]["setup"].__setitem__(2, ""),
     "a digest that is none": lambda h: h["code"]["setup"].__setitem__(2, "z" * 32),
@@ -350,7 +350,7 @@ HOSTILE = {
 def unfinished(tmp_path_factory):
     """Return the path of a sweep of which nothing is computed."""
     path = tmp_path_factory.mktemp("sweep") / "unfinished.zarr"
-    study(path, budget=1e-9)
+    study(path, execution=tb.Execution(budget=1e-9))
     return path
 
 
@@ -384,7 +384,7 @@ def test_other_versions_are_refused(tmp_path, monkeypatch):
     from tiburon.parallel import sweep_task
 
     path = tmp_path / "versions.zarr"
-    study(path, budget=1e-9)
+    study(path, execution=tb.Execution(budget=1e-9))
     other = {**module.identity(), "tiburon": "0.0.1", "fused": False}
     for place in (module, sweep_task):
         monkeypatch.setattr(place, "identity", lambda: other)
@@ -400,7 +400,7 @@ def test_bad_arguments_are_refused(tmp_path):
     path = tmp_path / "bad.zarr"
     bad = [
         ({"dtt": 0.1}, tb.OptionError, "dtt"),
-        ({"threads": 0}, tb.DomainError, "threads"),
+        ({"execution": tb.Execution(case_numbers=[1])}, tb.ModelError, "leave case_numbers out"),
         ({"workers": -1}, tb.DomainError, "workers"),
         ({"errors": "ignore"}, tb.OptionError, "errors"),
         ({"setup": lambda point: {}}, tb.ModelError, "setup"),

@@ -98,7 +98,7 @@ def _check(good, name, damage, folder):
             whole = tb.load_run(good).q
             assert np.array_equal(q, whole[: len(q)]), name
             with contextlib.suppress(tb.TiburonError):
-                tb.load_run(copy).resume(0.002, progress=False)
+                tb.load_run(copy).resume(0.002, execution=tb.Execution(progress=False))
         else:
             assert error.file.startswith(str(copy)), name
             assert len(str(error)) < 2000, name

@@ -12,7 +12,9 @@ ARM = tb.load("panda")
 
 def run(**options):
     q = np.array(ARM.poses["ready"])
-    return tb.simulate(ARM, 0.05, q=q, record=tb.Record(dt=0.01), progress=False, **options)
+    return tb.simulate(
+        ARM, 0.05, q=q, record=tb.Record(dt=0.01), execution=tb.Execution(progress=False), **options
+    )
 
 
 def test_parquet_has_all_columns_their_units_and_all_digits(tmp_path):

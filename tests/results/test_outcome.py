@@ -90,7 +90,7 @@ def test_a_non_finite_command_is_reported_by_name():
     def control(state):
         return {"elbow": np.nan if state.time > 0.045 else 0.1}
 
-    run = tb.simulate(double_pendulum(), 0.2, control=control, control_dt=0.01)
+    run = tb.simulate(double_pendulum(), 0.2, control=tb.Sampled(control, dt=0.01))
     assert run.status == "diverged"
     assert run.outcome.quantity == "command 'elbow'"
     assert run.outcome.time == pytest.approx(0.05)
@@ -107,12 +107,12 @@ def test_ctrl_c_keeps_the_computed_rows():
         return {"elbow": 0.0}
 
     with pytest.raises(KeyboardInterrupt, match=r"interrupted at 0\.3.*\.run") as stop:
-        tb.simulate(double_pendulum(), 5.0, q=[0.3, 0.2], control=control, control_dt=0.01)
+        tb.simulate(double_pendulum(), 5.0, q=[0.3, 0.2], control=tb.Sampled(control, dt=0.01))
     run = stop.value.run
     assert run.status == "interrupted"
     assert 0.3 <= run.outcome.time <= 0.32
     assert run.time[-1] == run.outcome.time
-    plain = tb.simulate(double_pendulum(), 0.5, q=[0.3, 0.2], control_dt=0.01)
+    plain = tb.simulate(double_pendulum(), 0.5, q=[0.3, 0.2])
     count = len(run.time)
     np.testing.assert_array_equal(run.q, plain.q[:count])
     assert signal.getsignal(signal.SIGINT) is before
@@ -131,7 +131,12 @@ def test_ctrl_c_reaches_native_loops(method):
     # a run that ignores the signal finishes
     with pytest.raises(KeyboardInterrupt) as stop:
         tb.simulate(
-            pendulum(), 1e6, method=method, q=[0.5], record=tb.Record(dt=10.0), progress=interrupt
+            pendulum(),
+            1e6,
+            method=method,
+            q=[0.5],
+            record=tb.Record(dt=10.0),
+            execution=tb.Execution(progress=interrupt),
         )
     run = stop.value.run
     assert run.status == "interrupted"
@@ -143,7 +148,11 @@ def test_ctrl_c_reaches_native_loops(method):
 def test_a_budget_of_wall_time_ends_a_run():
     """Out of budget is not finished."""
     run = tb.simulate(
-        pendulum(), 1e6, q=[0.5], budget=1e-3, record=tb.Record(dt=1.0), progress=False
+        pendulum(),
+        1e6,
+        q=[0.5],
+        execution=tb.Execution(budget=1e-3, progress=False),
+        record=tb.Record(dt=1.0),
     )
     assert run.status == "budget"
     assert "0.001 s of wall time" in run.outcome.message
@@ -154,8 +163,10 @@ def test_progress_is_reported_and_changes_no_bit():
     """From start to end, ever further."""
     told = []
     start = {"q": [0.5], "record": tb.Record(every=3)}
-    shown = tb.simulate(pendulum(), 3.0, **start, progress=lambda *now: told.append(now))
-    quiet = tb.simulate(pendulum(), 3.0, **start, progress=False)
+    shown = tb.simulate(
+        pendulum(), 3.0, **start, execution=tb.Execution(progress=lambda *now: told.append(now))
+    )
+    quiet = tb.simulate(pendulum(), 3.0, **start, execution=tb.Execution(progress=False))
     np.testing.assert_array_equal(shown.q, quiet.q)
     assert told[-1] == (3.0, 3.0)
     assert told == sorted(told)
@@ -215,8 +226,9 @@ def test_ctrl_c_ends_a_run_in_parts():
     def interrupt(done, duration):
         signal.raise_signal(signal.SIGINT)
 
+    execution = tb.Execution(partition=parts, exchange=tb.ThreadExchange(2), progress=interrupt)
     with pytest.raises(KeyboardInterrupt) as stop:
-        tb.simulate(model, 1e3, partition=parts, exchange=tb.ThreadExchange(2), progress=interrupt)
+        tb.simulate(model, 1e3, execution=execution)
     assert stop.value.run.status == "interrupted"
     assert stop.value.run.messages is not None
 

@@ -31,7 +31,11 @@ def test_anything_but_a_record_is_refused(given):
 
 def test_rows_of_a_sweep_stay_in_its_own_store(tmp_path):
     """A store of a single run would be overwritten by each batch."""
-    options = {"design": {"rod.mass": [1.0, 2.0]}, "workers": 0, "progress": False}
+    options = {
+        "design": {"rod.mass": [1.0, 2.0]},
+        "workers": 0,
+        "execution": tb.Execution(progress=False),
+    }
     with pytest.raises(tb.TiburonError, match="rows of a sweep are in its own store"):
         tb.sweep(
             tb.load("pendulum"),

@@ -97,7 +97,7 @@ def test_referenced_runs_keep_their_values():
     robot = tb.load("pendulum")
     cases = POOLED_BUFFER_BYTES // 8 // 20
     q = np.linspace(-3.0, 3.0, cases)[:, None]
-    settings = {"dt": 0.01, "progress": False}
+    settings = {"dt": 0.01, "execution": tb.Execution(progress=False)}
     gone = tb.simulate(robot, 0.2, q=q[::-1], **settings)
     kept = tb.simulate(robot, 0.2, q=q, **settings)
     before = kept.q.copy()
@@ -122,7 +122,13 @@ def test_rows_of_a_freed_run_wait_for_no_garbage_collector(options):
     gc.disable()
     try:
         run = tb.simulate(
-            robot, 0.2, q=q, dt=0.01, record=tb.Record(every=1), progress=False, **options
+            robot,
+            0.2,
+            q=q,
+            dt=0.01,
+            record=tb.Record(every=1),
+            execution=tb.Execution(progress=False),
+            **options,
         )
         size = run.q.nbytes + run.v.nbytes
         assert run.q.nbytes >= POOLED_BUFFER_BYTES
@@ -201,7 +207,12 @@ def test_a_minute_of_thirty_degrees_of_freedom_at_a_kilohertz_takes_twice_its_ar
     tb.simulate(model, 0.01, v=0.1 * v, dt=1e-3)
     run, peak = peak_of(
         lambda: tb.simulate(
-            model, 60.0, v=0.1 * v, dt=1e-3, record=tb.Record(every=1), progress=False
+            model,
+            60.0,
+            v=0.1 * v,
+            dt=1e-3,
+            record=tb.Record(every=1),
+            execution=tb.Execution(progress=False),
         )
     )
     assert len(run) == 60_001

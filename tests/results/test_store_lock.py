@@ -176,8 +176,7 @@ def test_a_run_that_raises_can_be_resumed_in_the_same_process(tmp_path):
         tb.simulate(
             double_pendulum(),
             0.01,
-            control=control,
-            control_dt=1e-3,
+            control=tb.Sampled(control, dt=1e-3),
             **{**KEYWORDS, "record": tb.Record(every=1, store=path)},
         )
     assert caught.value is not None

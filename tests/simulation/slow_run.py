@@ -48,7 +48,7 @@ def main(path, kind):
             forces=[wind()] if kind == "forces" else (),
             dt=1e-3,
             record=tb.Record(every=1, store=path),
-            progress=halt,
+            execution=tb.Execution(progress=halt),
         )
     except KeyboardInterrupt as stop:
         run = stop.run

@@ -47,7 +47,7 @@ def test_single_batch_and_resumed_runs_agree_in_bits_while_contacts_open_and_clo
     part = run(0.11, q, v).resume(0.19)
     assert part.q[-1].tobytes() == whole.q[-1].tobytes()
     assert part.z[-1].tobytes() == whole.z[-1].tobytes()
-    threads = run(0.3, q, v, threads=2)
+    threads = run(0.3, q, v, execution=tb.Execution(threads=2))
     assert threads.z.tobytes() == whole.z.tobytes()
 
 

@@ -239,7 +239,15 @@ def test_ball_on_terrain():
     model, _ = ball()
     world = tb.World(ground=tb.Ground(static_friction=0.3, grid=grid))
     q, v = ball_state(0.3, (1.0, 0.4, 0.0))
-    run = tb.simulate(model, 0.6, q=q, v=v, world=world, progress=False, record=tb.Record(every=1))
+    run = tb.simulate(
+        model,
+        0.6,
+        q=q,
+        v=v,
+        world=world,
+        execution=tb.Execution(progress=False),
+        record=tb.Record(every=1),
+    )
     q, v, z = run.q[590], run.v[590], run.z[590, :12]
     found = check(model, q, v, FORCE, 1e-3, world, z=np.where(np.arange(12) % 4 == 3, z, 0.0))
     assert found.modes.tolist() == ["sticking", "open", "open"]
@@ -260,7 +268,12 @@ def test_closed_loops(friction, restitution, mode):
         "bar", bar.bodies, bar.frames, loops=bar.loops, contacts=(middle,), poses=bar.poses
     )
     low = tb.Ground(height=0.2, static_friction=friction, restitution=restitution)
-    options = {"dt": 2e-3, "record": tb.Record(every=1), "progress": False, "passive": False}
+    options = {
+        "dt": 2e-3,
+        "record": tb.Record(every=1),
+        "execution": tb.Execution(progress=False),
+        "passive": False,
+    }
     fall = tb.simulate(
         model, 0.6, q=np.array(bar.poses["home"]), world=tb.World(ground=low), **options
     )
@@ -371,7 +384,7 @@ def test_robot_along_a_run():
         passive=False,
         limits=False,
         record=tb.Record(dt=1e-3),
-        progress=False,
+        execution=tb.Execution(progress=False),
     )
     seen = set()
     for k in range(5, 200, 15):
@@ -514,7 +527,7 @@ def test_stopping_distance_of_a_sliding_block():
         v=[speed, 0.0],
         world=world,
         record=tb.Record(every=1),
-        progress=False,
+        execution=tb.Execution(progress=False),
     )
     near = tb.linearize(
         model, run.q[:-1], run.v[:-1], np.zeros(2), dt=dt, world=world, contact_state=run.z[:-1, :4]

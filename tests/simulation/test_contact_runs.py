@@ -45,8 +45,8 @@ def run(duration, q, v, **options):
 
 def test_one_case_of_a_batch_has_the_bits_of_a_run_alone():
     q, v = dropped(9)
-    many = run(0.25, q, v, threads=2)
-    one_thread = run(0.25, q, v, threads=1)
+    many = run(0.25, q, v, execution=tb.Execution(threads=2))
+    one_thread = run(0.25, q, v, execution=tb.Execution(threads=1))
     assert np.array_equal(many.q, one_thread.q)
     assert np.array_equal(many.z, one_thread.z)
     for case in (0, 5, 8):
@@ -396,7 +396,12 @@ def test_a_mechanism_of_many_loops_stands_on_rigid_ground():
     beest = tb.load("strandbeest")
     world = tb.World(ground=tb.Ground(static_friction=0.6))
     q = tb.lift_out(beest, beest.neutral(), world=world)
-    options = {"world": world, "contact": "rigid", "dt": 1e-3, "progress": False}
+    options = {
+        "world": world,
+        "contact": "rigid",
+        "dt": 1e-3,
+        "execution": tb.Execution(progress=False),
+    }
     one = tb.simulate(beest, 5e-3, q=q, **options)
     two = tb.simulate(beest, 5e-3, q=np.tile(q, (2, 1)), **options)
     summary = one.contact_summary()
@@ -419,7 +424,15 @@ def two_links(**options):
 
 
 def fall_on_post(model, **options):
-    return tb.simulate(model, 0.4, q=[0.1, 0.0], v=[0.2, -0.5], dt=2e-3, progress=False, **options)
+    return tb.simulate(
+        model,
+        0.4,
+        q=[0.1, 0.0],
+        v=[0.2, -0.5],
+        dt=2e-3,
+        execution=tb.Execution(progress=False),
+        **options,
+    )
 
 
 @pytest.mark.parametrize("contact", [None, "rigid", "compliant", "exact"])

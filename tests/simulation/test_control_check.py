@@ -10,12 +10,12 @@ import tiburon as tb
 
 ROBOT = tb.load("double_pendulum")
 Q = np.array([[0.3, 0.2], [1.3, 1.2]])
-OPTIONS = {"control_dt": 0.01, "progress": False}
+OPTIONS = {"execution": tb.Execution(progress=False)}
 CALLS = []
 
 
 def run(control, q=Q, **options):
-    return tb.simulate(ROBOT, 0.05, q=q, control=control, **OPTIONS, **options)
+    return tb.simulate(ROBOT, 0.05, q=q, control=tb.Sampled(control, dt=0.01), **OPTIONS, **options)
 
 
 def one_by_one(control):

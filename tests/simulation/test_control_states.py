@@ -23,9 +23,13 @@ class Counting:
 
 @pytest.mark.parametrize("control_dt", [None, 0.005])
 def test_controllers_update_their_states_when_sampled(control_dt):
-    """Once per step by default, else once per control_dt; commands belong to the states before."""
+    """Once per step by default, else once per period; commands belong to the states before."""
     run = tb.simulate(
-        MODEL, 0.1, q=[0.3], control=Counting(), control_dt=control_dt, record=tb.Record(every=1)
+        MODEL,
+        0.1,
+        q=[0.3],
+        control=Counting() if control_dt is None else tb.Sampled(Counting(), dt=control_dt),
+        record=tb.Record(every=1),
     )
     assert run.header.column("z").labels == ("count", "last")
     every = 1 if control_dt is None else 5
@@ -39,12 +43,14 @@ def test_controllers_update_their_states_when_sampled(control_dt):
 def test_batches_and_resumed_runs_agree_in_bits():
     """Discrete states of a controller are part of the checkpoint, one row per case."""
     starts = np.array([[0.1], [0.4], [-0.3]])
-    whole = tb.simulate(MODEL, 0.2, q=starts, control=Counting(), control_dt=0.004)
-    parts = tb.simulate(MODEL, 0.05, q=starts, control=Counting(), control_dt=0.004).resume(0.15)
+    whole = tb.simulate(MODEL, 0.2, q=starts, control=tb.Sampled(Counting(), dt=0.004))
+    parts = tb.simulate(MODEL, 0.05, q=starts, control=tb.Sampled(Counting(), dt=0.004)).resume(
+        0.15
+    )
     np.testing.assert_array_equal(parts.z[-1], whole.z[-1])
     np.testing.assert_array_equal(parts.q[-1], whole.q[-1])
     for k in range(3):
-        one = tb.simulate(MODEL, 0.2, q=starts[k], control=Counting(), control_dt=0.004)
+        one = tb.simulate(MODEL, 0.2, q=starts[k], control=tb.Sampled(Counting(), dt=0.004))
         np.testing.assert_array_equal(one.z, whole.z[:, k])
         np.testing.assert_array_equal(one.q, whole.q[:, k])
 
@@ -61,8 +67,7 @@ def test_discrete_states_of_elements_and_controllers_keep_apart():
         MODEL,
         0.02,
         q=[0.3],
-        control=Counting(),
-        control_dt=0.002,
+        control=tb.Sampled(Counting(), dt=0.002),
         forces=[counter],
         record=tb.Record(every=1),
     )

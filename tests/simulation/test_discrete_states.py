@@ -119,7 +119,9 @@ def test_batches_threads_and_resumed_runs_have_the_same_bits() -> None:
     speeds = np.array([[0.5, 0.0], [1.0, -0.1], [-0.7, 0.0]])
     what: dict[str, Any] = {"world": _slope(0.35), "forces": forces}
     whole = tb.simulate(model, 0.4, q=starts, v=speeds, **what)
-    threaded = tb.simulate(model, 0.4, q=starts, v=speeds, threads=2, **what)
+    threaded = tb.simulate(
+        model, 0.4, q=starts, v=speeds, execution=tb.Execution(threads=2), **what
+    )
     first = tb.simulate(model, 0.123, q=starts, v=speeds, **what)
     parts = first.resume(0.277)
     for case in range(3):
@@ -161,7 +163,7 @@ def test_controllers_and_discrete_states_share_the_held_values(sampled: bool) ->
         return np.array([1.0, 0.0]) + 0.0 * state.v
 
     control = tb.traced(push) if sampled else lambda state: push(state)
-    what: dict[str, Any] = {"control": control, "control_dt": 0.005, "record": tb.Record(every=1)}
+    what: dict[str, Any] = {"control": tb.Sampled(control, dt=0.005), "record": tb.Record(every=1)}
     counted = tb.simulate(_foot_model(), 0.03, forces=[_counter()], **what)
     plain = tb.simulate(_foot_model(), 0.03, **what)
     np.testing.assert_array_equal(counted.z[:, 0], np.arange(31.0))

@@ -46,7 +46,8 @@ def test_a_traced_controller_that_returns_nan_is_named(method, control_dt):
         return {"slide": np.sqrt(0.045 - state.time)}
 
     model = tb.load("cart_pole")
-    run = tb.simulate(model, 0.1, control=control, control_dt=control_dt, method=method)
+    sampled = control if control_dt is None else tb.Sampled(control, dt=control_dt)
+    run = tb.simulate(model, 0.1, control=sampled, method=method)
     assert run.outcome.status == "diverged"
     assert "command 'slide' first; check the controller" in run.outcome.message
     assert "rosenbrock" not in run.outcome.message
@@ -62,7 +63,7 @@ def test_a_sampled_controller_that_returns_nan_at_the_start_ends_the_run(method)
 
     model = tb.load("cart_pole")
     start = [[-0.1, 0.0], [0.2, 0.0]]
-    run = tb.simulate(model, 0.02, q=start, control=control, control_dt=0.01, method=method)
+    run = tb.simulate(model, 0.02, q=start, control=tb.Sampled(control, dt=0.01), method=method)
     assert run.status.tolist() == ["diverged", "finished"]
     assert run.outcomes[0].time == 0.0
     assert "command 'slide' first; check the controller" in run.outcomes[0].message
@@ -79,11 +80,11 @@ def test_feedback_that_diverges_because_commands_are_held_names_the_sampling_per
     # errors grow 14 times in each 10 ms: 1e308 after 2.7 s
     run = tb.simulate(shank, 5.0, q=[0.4], control=hold)
     assert run.outcome.status == "diverged"
-    assert "a smaller control_dt (commands are held for 0.01 s)" in run.outcome.message
-    helped = tb.simulate(shank, 5.0, q=[0.4], control=hold, control_dt=1e-3)
+    assert "a smaller Sampled.dt (commands are held for 0.01 s)" in run.outcome.message
+    helped = tb.simulate(shank, 5.0, q=[0.4], control=tb.Sampled(hold, dt=1e-3))
     assert helped.outcome.status == "finished"
     assert abs(helped.q[-1, 0] - 0.5) < 1e-9
-    assert "control_dt" not in tb.simulate(tb.load("flyball_governor"), 0.02).outcome.message
+    assert "Sampled.dt" not in tb.simulate(tb.load("flyball_governor"), 0.02).outcome.message
 
 
 @pytest.mark.parametrize("method", [tb.Embedding("gauss"), tb.DeNOC("minimal")])

@@ -89,7 +89,7 @@ def test_forces_that_jump_with_sampled_commands_lift_a_ball(traced):
 
     world = tb.World(ground=tb.Ground(static_friction=0.3))
     control = tb.traced(lift) if traced else lift
-    run = exact(BALL, 1.0, q=turned(0.0, RADIUS), world=world, control=control, control_dt=0.05)
+    run = exact(BALL, 1.0, q=turned(0.0, RADIUS), world=world, control=tb.Sampled(control, dt=0.05))
     kinds = [(event.name, round(event.time, 12)) for event in run.events]
     assert kinds == [("body/ground.touch_down", 0.0), ("body/ground.lift_off", 0.85)]
     # accelerations 12 t - g held for 0.05 s each

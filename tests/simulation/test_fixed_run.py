@@ -107,11 +107,11 @@ def test_blocks_of_cases_and_threads_change_no_bit(monkeypatch):
 
     model = double_pendulum()
     keywords = {"record": tb.Record(every=2), **start(model, (203,))}
-    whole = tb.simulate(model, 0.03, threads=1, **keywords)
+    whole = tb.simulate(model, 0.03, execution=tb.Execution(threads=1), **keywords)
     monkeypatch.setattr(row_loop_module, "BLOCK_BYTES", 2000)
-    compare(tb.simulate(model, 0.03, threads=1, **keywords), whole)
+    compare(tb.simulate(model, 0.03, execution=tb.Execution(threads=1), **keywords), whole)
     monkeypatch.setattr(row_loop_module, "MIN_THREAD_WORK", 1e-9)
-    compare(tb.simulate(model, 0.03, threads=2, **keywords), whole)
+    compare(tb.simulate(model, 0.03, execution=tb.Execution(threads=2), **keywords), whole)
 
 
 def test_number_of_steps_per_call_changes_no_bit(monkeypatch):
@@ -177,8 +177,7 @@ def test_controller_of_a_batch_is_called_between_rows(monkeypatch):
             monkeypatch,
             model,
             0.05,
-            control=control,
-            control_dt=hold,
+            control=tb.Sampled(control, dt=hold),
             record=tb.Record(every=3),
             **start(model, (5,)),
         )
@@ -261,12 +260,12 @@ def test_ctrl_c_keeps_the_computed_rows(monkeypatch, shape):
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt) as interrupted:
-        tb.simulate(model, 0.2, progress=stop, **keywords)
+        tb.simulate(model, 0.2, execution=tb.Execution(progress=stop), **keywords)
     run = interrupted.value.run
     assert np.all(np.asarray(run.status) == "interrupted")
     assert 50 < len(run) < 80
     assert np.array_equal(run.q, whole.q[: len(run)])
-    compare(run.resume(progress=False), whole)
+    compare(run.resume(execution=tb.Execution(progress=False)), whole)
 
 
 def test_a_batch_that_streams_is_that_in_memory(monkeypatch, tmp_path):
@@ -387,7 +386,10 @@ def test_sparse_rows_are_stored_with_intermediate_checkpoints(monkeypatch, tmp_p
     monkeypatch.setattr(fixed_run_module, "PLAN_STEPS", 250)
     monkeypatch.setattr(run_module, "RowWriter", Watched)
     found = tb.simulate(
-        tb.load("pendulum"), 1.0, record=tb.Record(dt=0.1, store=tmp_path / "run"), progress=False
+        tb.load("pendulum"),
+        1.0,
+        record=tb.Record(dt=0.1, store=tmp_path / "run"),
+        execution=tb.Execution(progress=False),
     )
     assert len(found) == 11
     assert any(whole for time, whole in steps if time < 0.9)
@@ -411,8 +413,14 @@ def test_steps_of_a_batch_with_many_held_values_equal_those_of_single_cases(thre
     model, world = plate()
     states = start(model, (21,), 0.3)
     states["q"][:, 6] = 0.1 + 0.05 * RANDOM.random(21)
-    options = {"world": world, "dt": 1e-3, "record": tb.Record(every=7), "progress": False}
-    batch = tb.simulate(model, 0.3, threads=threads, **states, **options)
+    options = {
+        "world": world,
+        "dt": 1e-3,
+        "record": tb.Record(every=7),
+        "execution": tb.Execution(progress=False),
+    }
+    execution = tb.Execution(threads=threads, progress=False)
+    batch = tb.simulate(model, 0.3, **states, **{**options, "execution": execution})
     assert batch.z.shape[-1] >= 64
     assert (batch.z[-1] != 0.0).any(axis=-1).all()
     for case in (0, 8, 15, 16, 20):
@@ -432,7 +440,12 @@ def test_cases_that_diverge_between_rows_leave_others_their_bits(monkeypatch):
         # not a number below a height, which cases reach one after the other or never
         return [0.0] * 5 + [1e-9 * np.sqrt(state.q[6] - 0.12)]
 
-    options = {"world": world, "dt": 1e-3, "record": tb.Record(every=9), "progress": False}
+    options = {
+        "world": world,
+        "dt": 1e-3,
+        "record": tb.Record(every=9),
+        "execution": tb.Execution(progress=False),
+    }
     run = both_ways(monkeypatch, model, 0.2, control=control, **states, **options)
     assert 2 < (run.status != "finished").sum() < 11
 
@@ -477,6 +490,6 @@ def test_run_that_a_controller_starts_has_a_plan_of_its_own():
         return {}
 
     plain = tb.simulate(model, 0.02, **outer)
-    compare(tb.simulate(model, 0.02, control=control, control_dt=0.001, **outer), plain)
+    compare(tb.simulate(model, 0.02, control=tb.Sampled(control, dt=0.001), **outer), plain)
     for run in nested:
         compare(run, alone)

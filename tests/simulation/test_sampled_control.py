@@ -20,7 +20,13 @@ def inside(state):
 
 
 def run(control, duration=0.5, **options):
-    return tb.simulate(MODEL, duration, control=control, control_dt=0.01, progress=False, **options)
+    return tb.simulate(
+        MODEL,
+        duration,
+        control=tb.Sampled(control, dt=0.01),
+        execution=tb.Execution(progress=False),
+        **options,
+    )
 
 
 @pytest.mark.parametrize("record_dt", [0.01, 0.05, 0.001])
@@ -88,5 +94,5 @@ def test_commands_may_be_a_list_of_numbers_and_traced_values(method):
         return [0, 4.0 + 0.0 * state.q[0]]
 
     model = tb.Model("mass", [body])
-    moved = tb.simulate(model, 1.0, control=push, control_dt=0.1, method=method)
+    moved = tb.simulate(model, 1.0, control=tb.Sampled(push, dt=0.1), method=method)
     assert abs(moved.q[-1, 1] - 1.0) < 1e-9

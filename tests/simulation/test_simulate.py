@@ -54,7 +54,8 @@ def test_simulate_takes_the_steps_of_integrate_rk4():
 )
 def test_recording_changes_no_bit(model, method, control_dt):
     """Every step, every seventh, or only the ends: the same motion and commands."""
-    options = {**START, "control": spring, "control_dt": control_dt, "method": method}
+    control = spring if control_dt is None else tb.Sampled(spring, dt=control_dt)
+    options = {**START, "control": control, "method": method}
     fine = tb.simulate(model, 0.2, **options, record=tb.Record(every=1))
     for every in (7, 200):
         coarse = tb.simulate(model, 0.2, **options, record=tb.Record(every=every))
@@ -98,9 +99,9 @@ def test_a_traced_controller_acts_at_every_stage(model):
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_sampled_controllers_are_the_same_in_python_and_traced(model, method):
     """Held commands: what a function does natively it does when called; rounding apart."""
-    options = {**START, "control_dt": 0.02, "record": tb.Record(dt=0.005), "method": method}
-    native = tb.simulate(model, 0.5, **options, control=spring)
-    called = tb.simulate(model, 0.5, **options, control=python_spring)
+    options = {**START, "record": tb.Record(dt=0.005), "method": method}
+    native = tb.simulate(model, 0.5, **options, control=tb.Sampled(spring, dt=0.02))
+    called = tb.simulate(model, 0.5, **options, control=tb.Sampled(python_spring, dt=0.02))
     np.testing.assert_allclose(called.q, native.q, rtol=0, atol=1e-11)
     np.testing.assert_allclose(called.u, native.u, rtol=0, atol=1e-10)
     # held in between
@@ -242,7 +243,7 @@ def test_a_state_reports_joints_by_name(model):
         ({"control": 3.0}, ModelError, "control: expected a function"),
         ({"control": lambda state: {"wrist": 1.0}}, UnknownNameError, "unknown command 'wrist'"),
         ({"control": lambda state: [1.0]}, ShapeError, "2 joint forces"),
-        ({"control": spring, "control_dt": 0.0123}, DomainError, "control_dt"),
+        ({"control": tb.Sampled(spring, dt=0.0123)}, DomainError, "Sampled: dt"),
         ({"parameters": {"mass": [1.0]}}, tb.UnknownNameError, "unknown parameter 'mass'"),
         ({"parameters": {"inertia": [1.0]}}, tb.ModelError, "inertia"),
         ({"q": np.zeros((3, 2)), "v": np.zeros((2, 2))}, ShapeError, "broadcast"),

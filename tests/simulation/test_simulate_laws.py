@@ -70,7 +70,12 @@ def test_energy_drifts_as_the_order_predicts_over_a_million_steps():
     drifts = []
     for dt, steps in ((4e-3, 250_000), (2e-3, 500_000), (1e-3, 1_000_000)):
         run = tb.simulate(
-            model, dt * steps, q=[1.2], dt=dt, record=tb.Record(every=steps // 10), progress=False
+            model,
+            dt * steps,
+            q=[1.2],
+            dt=dt,
+            record=tb.Record(every=steps // 10),
+            execution=tb.Execution(progress=False),
         )
         assert run.status == "finished"
         energy = run.get("total_energy").values

@@ -41,11 +41,13 @@ def stepped(model, q=None, v=None, method=None, **options):
         q=first.q,
         v=first.v,
         dt=DT,
-        control=lambda now: u[min(int(now.time / (SUBSTEPS * DT) + 0.5), INTERVALS - 1)],
-        control_dt=SUBSTEPS * DT,
+        control=tb.Sampled(
+            lambda now: u[min(int(now.time / (SUBSTEPS * DT) + 0.5), INTERVALS - 1)],
+            dt=SUBSTEPS * DT,
+        ),
+        execution=tb.Execution(progress=False),
         method=method,
         record=tb.Record(every=SUBSTEPS),
-        progress=False,
         **options,
     )
     return state, run
@@ -138,7 +140,7 @@ def test_observation_reward_and_end_are_those_of_the_functions():
         dt=DT,
         parameters={"link_3.mass": np.linspace(1.0, 5.0, CASES)},
         record=tb.Record(every=SUBSTEPS),
-        progress=False,
+        execution=tb.Execution(progress=False),
     )
     assert run.q[-1].tobytes() == now.q.tobytes()
 
@@ -219,7 +221,7 @@ def test_a_controller_reads_the_action_and_keeps_discrete_states():
             command=force,
             dt=DT,
             record=tb.Record(every=SUBSTEPS),
-            progress=False,
+            execution=tb.Execution(progress=False),
         )
         state = stepper.step(state, action).state
         q, v = run.q[-1], run.v[-1]
@@ -231,7 +233,7 @@ def test_a_controller_reads_the_action_and_keeps_discrete_states():
     ("call", "message"),
     [
         (lambda: tb.stepper(ARM, DT, events=[]), "events"),
-        (lambda: tb.stepper(ARM, DT, control_dt=0.1), "control_dt"),
+        (lambda: tb.stepper(ARM, DT, control=tb.Sampled(len, dt=0.1)), "got Sampled"),
         (lambda: tb.stepper(ARM, DT, q=np.zeros(ARM.nq)), "'q'"),
         (lambda: _changed(q=np.zeros((2, ARM.nq), dtype=np.float32)), "state.q.*float32"),
         (lambda: _changed(v=np.zeros((1, ARM.nv))), r"state.v.*\(2, "),
@@ -288,7 +290,7 @@ def test_parameters_that_all_cases_share_are_those_of_each():
         dt=DT,
         parameters=gravity,
         record=tb.Record(every=SUBSTEPS),
-        progress=False,
+        execution=tb.Execution(progress=False),
     )
     for start in (stepper.start(q=q), stepper.start(q=q, parameters=gravity)):
         assert stepper.step(start).state.q.tobytes() == run.q[-1].tobytes()
@@ -302,7 +304,12 @@ def test_paths_of_cases_remain_where_other_parameters_are_given():
     given = {"parameters": {"link_3.mass": 3.0}, "prescribed": {"joint_1": paths}}
     stepper = tb.stepper(ARM, DT, substeps=SUBSTEPS, **given)
     run = tb.simulate(
-        ARM, SUBSTEPS * DT, dt=DT, record=tb.Record(every=SUBSTEPS), progress=False, **given
+        ARM,
+        SUBSTEPS * DT,
+        dt=DT,
+        record=tb.Record(every=SUBSTEPS),
+        execution=tb.Execution(progress=False),
+        **given,
     )
     start = stepper.start(cases=3, parameters={"link_3.mass": np.full(3, 3.0)})
     assert stepper.step(start).state.q.tobytes() == run.q[-1].tobytes()

@@ -103,7 +103,7 @@ def test_robots_on_rough_terrain_in_a_batch_have_the_bits_of_single_runs(smooth,
     q, v = standing_dog(5)
     rough = uneven(np.random.default_rng(5).uniform(-0.03, 0.03, (31, 31)), smooth=smooth)
     options = {"world": rough, "control": hold}
-    many = tb.simulate(DOG, 0.4, q=q, v=v, threads=2, **options)
+    many = tb.simulate(DOG, 0.4, q=q, v=v, execution=tb.Execution(threads=2), **options)
     for case in (0, 3):
         alone = tb.simulate(DOG, 0.4, q=q[case], v=v[case], **options)
         assert np.array_equal(many.q[:, case], alone.q)

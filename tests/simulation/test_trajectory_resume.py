@@ -87,7 +87,7 @@ def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, 
         tb.simulate(
             model,
             0.5,
-            progress=crash,
+            execution=tb.Execution(progress=crash),
             **{**keywords, "record": tb.Record(every=1, store=tmp_path / "run.zarr")},
         )
     found = tb.load_run(tmp_path / "run.zarr")

@@ -216,7 +216,8 @@ def test_a_controller_is_traced_again_when_its_data_change() -> None:
     for control_dt in (None, 0.05):
         for value in (1.0, 3.0, 1.0):
             force[0] = value
-            run = tb.simulate(model, 1.0, dt=1e-2, control=control, control_dt=control_dt)
+            sampled = control if control_dt is None else tb.Sampled(control, dt=control_dt)
+            run = tb.simulate(model, 1.0, dt=1e-2, control=sampled)
             assert run.q[-1, 0] == pytest.approx(value / (2 * MASS), rel=1e-12)
             assert run.u[-1, 0] == value
 

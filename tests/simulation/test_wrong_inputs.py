@@ -10,7 +10,7 @@ MODEL = tb.load("pendulum")
 
 
 def start(duration=0.1, **options):
-    return tb.simulate(MODEL, duration, progress=False, **options)
+    return tb.simulate(MODEL, duration, **{"execution": tb.Execution(progress=False), **options})
 
 
 WRONG = {
@@ -48,9 +48,9 @@ WRONG = {
     "control that is no function": ({"control": 3}, tb.ModelError, "a function of the state"),
     "a class as control": ({"control": tb.PD}, tb.ModelError, r"such as PD\(\.\.\.\)"),
     "control between steps": (
-        {"control": lambda state: -state.q, "control_dt": 1e-4},
+        {"control": tb.Sampled(lambda state: -state.q, dt=1e-4)},
         tb.DomainError,
-        "control_dt",
+        "Sampled: dt",
     ),
     "an unknown command": ({"command": {"x": 1.0}}, tb.UnknownNameError, "unknown command 'x'"),
     "a command with NaN": ({"command": {NAME: np.nan}}, tb.NonFiniteError, "command"),
@@ -72,8 +72,7 @@ WRONG = {
         r"parameters\['world.gravity'\]: .* got nan at index \(1, 2\)",
     ),
     "a parameter as text": ({"parameters": {"world.gravity": "a"}}, tb.ShapeError, "'world.gra"),
-    "no threads": ({"threads": 0}, tb.DomainError, "threads: expected a whole number"),
-    "budget as text": ({"budget": "1"}, tb.DomainError, "budget: expected a number"),
+    "threads alone": ({"execution": 2}, tb.DomainError, r"write execution=tb\.Execution\(threads"),
     "passive as a list": ({"passive": [True]}, tb.OptionError, "passive: expected True"),
     "limits as text": ({"limits": "no"}, tb.OptionError, "limits: expected True or False"),
 }
@@ -89,7 +88,7 @@ def test_wrong_inputs_are_reported(what):
 
 def test_invalid_progress_argument_is_reported():
     with pytest.raises(tb.OptionError, match="progress: expected True or False"):
-        tb.simulate(MODEL, 0.1, progress="yes")
+        tb.simulate(MODEL, 0.1, execution=tb.Execution(progress="yes"))
 
 
 ANSWERS = {

@@ -14,7 +14,7 @@ import tiburon as tb
 from tests.model.samples import turn
 
 G = 9.81
-QUIET = {"progress": False, "passive": False, "limits": False}
+QUIET = {"execution": tb.Execution(progress=False), "passive": False, "limits": False}
 
 
 def free(name, shape, mass, size, **rest):

@@ -381,7 +381,12 @@ def test_steps_of_painleves_rod_find_the_impulse(dt):
     It does not vanish with the length of the step, as that of a force would.
     """
     rod, q, v, world, start = jamming_rod()
-    options = {"contact": "rigid", "dt": dt, "record": tb.Record(every=1), "progress": False}
+    options = {
+        "contact": "rigid",
+        "dt": dt,
+        "record": tb.Record(every=1),
+        "execution": tb.Execution(progress=False),
+    }
     run = tb.simulate(rod, 3 * dt, q=q, v=v, world=world, **options)
     assert run.outcome.status == "finished"
     assert run.contact_summary().residual <= 1e-8

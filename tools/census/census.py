@@ -1,8 +1,8 @@
 """Robots that nobody here wrote: do they load, run at the time step of their own file, and end sane?
 
-    python ../shared/census/census.py fetch gymnasium dm_control ...   # downloads wheels with pip, unpacks their model files
-    python ../shared/census/census.py run [--seconds 60] [--most 10]   # one line of JSON per file into census.jsonl
-    python ../shared/census/census.py table                            # the summary
+    python tools/census/census.py fetch gymnasium dm_control ...   # downloads wheels with pip, unpacks their model files
+    python tools/census/census.py run [--seconds 60] [--most 10]   # one line of JSON per file into census.jsonl
+    python tools/census/census.py table                            # the summary
 
 Needs mujoco beside tiburon. Each file runs limp for 2 s, here and in MuJoCo, in a process of its own.
 A file behaves if it finishes here and its largest joint speed at the end is at most 10 times MuJoCo's plus 1.

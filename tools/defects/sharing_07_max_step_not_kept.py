@@ -14,7 +14,7 @@ plan = tb.LoadSharing.of(dog, world=floor, friction=0.6)
 silent = 0
 for step in (3.0, 1.0, 0.5):
     control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog, speed=0.3), max_step=step)
-    run = tb.simulate(dog, 1.5, q=dog.poses["stand"], world=floor, control=control, record=tb.Record(every=1), progress=False)
+    run = tb.simulate(dog, 1.5, q=dog.poses["stand"], world=floor, control=control, record=tb.Record(every=1), execution=tb.Execution(progress=False))
     shared = control.read(run)
     change, fine = np.abs(np.diff(shared.forces[1:], axis=0)).max(1), shared.status[1:] < 0.5
     beyond = int(((change > step * (1 + 1e-6)) & fine[1:] & fine[:-1]).sum())

@@ -16,6 +16,7 @@ from tiburon.model import WORLD, Ground, Model, World
 from tiburon.results.quantities import values_of
 from tiburon.results.record import Record
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.execution import Execution
 from tiburon.simulation.simulate import simulate
 
 MAX_POINTS = 64
@@ -121,7 +122,8 @@ def _runs(
         v = np.zeros(model.nv)
 
     def fall(q: Array, v: Array, dt: float = STEPS[0]) -> Trajectory:
-        settings = partial(simulate, model, FALL, world=world, contact="rigid", progress=False)
+        quiet = Execution(progress=False)
+        settings = partial(simulate, model, FALL, world=world, contact="rigid", execution=quiet)
         return settings(q=q, v=v, dt=dt, record=Record(every=1))
 
     run = fall(place, v)
@@ -214,7 +216,7 @@ def _weight(
         contact="rigid",
         control=hold_stance(model, place),
         record=Record(every=1),
-        progress=False,
+        execution=Execution(progress=False),
     )
     if run.outcome.status != "finished":
         yield Finding(name, FAILED, f"the run ended early: {run.outcome.message}")

@@ -51,6 +51,7 @@ from tiburon.record import record
 from tiburon.results.quantities import values_of
 from tiburon.results.record import Record
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.execution import Execution
 from tiburon.simulation.modes import modes
 from tiburon.simulation.simulate import simulate
 from tiburon.version import installed_version
@@ -335,7 +336,7 @@ def run_of(model: Model, states: Kicked, dt: float, world: World, **options: Any
         dt=dt,
         contact=False,
         record=Record(every=1),
-        progress=False,
+        execution=Execution(progress=False),
         **options,
     )
 

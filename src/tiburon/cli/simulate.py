@@ -139,17 +139,17 @@ def run(
         done, before = _resume(store or Path(robot), duration, control, budget)
     else:
         from tiburon.results.record import Record
+        from tiburon.simulation.execution import Execution
 
         options: dict[str, Any] = {
             "dt": dt,
             "method": method,
             "rtol": rtol,
             "atol": atol,
-            "control_dt": control_dt,
             "passive": passive,
             "limits": limits,
             "record": Record(dt=record_dt, store=store),
-            "budget": budget,
+            "execution": Execution(budget=budget),
         }
         surroundings = (world, gravity, density, current, surface, ground, robot, fluid)
         options |= contact_options(contact, pair)
@@ -159,7 +159,7 @@ def run(
             DEFAULT_DURATION if duration is None else duration,
             place,
             surroundings,
-            control,
+            (control, control_dt),
             command or [],
             (package_path or [], base),
             options,
@@ -221,7 +221,7 @@ def _start(
     duration: float,
     place: tuple[str | None, str | None, str | None],
     around: tuple[Any, ...],
-    control: str | None,
+    control: tuple[str | None, float | None],
     commands: list[str],
     loading: tuple[list[Path], console.RootJoint | None],
     options: dict[str, Any],
@@ -250,8 +250,10 @@ def _start(
     q = clear_start(model, world, pose, position, options["contact"], options.get("contact_pairs"))
     v = closed_velocity(model, q, velocity)
     held = commands_by_name("--command", commands)
-    chosen = controller(control, model, world, q)
-    with user_code_errors(control):
+    chosen: Any = controller(control[0], model, world, q)
+    if chosen is not None and control[1] is not None:
+        chosen = tb.Sampled(chosen, dt=control[1])
+    with user_code_errors(control[0]):
         try:
             return tb.simulate(
                 model,
@@ -283,7 +285,9 @@ def _resume(
     before = 0.0 if earlier.checkpoint is None else earlier.checkpoint.time
     with user_code_errors(control):
         try:
-            return earlier.resume(duration, budget=budget, **changes), before
+            return earlier.resume(
+                duration, execution=tb.Execution(budget=budget), **changes
+            ), before
         except RunInterruptedError as stop:
             return stop.run, before
 

@@ -93,7 +93,7 @@ class LinearQuadraticRegulator:
         return as_traced([f - r for f, r in zip(self.force.tolist(), rows, strict=True)])
 
     def __call__(self, state: Any) -> Any:
-        """Return the joint force in a run; sampled at `control_dt` of the run."""
+        """Return the joint force in a run; sampled where a `Sampled` holds it."""
         return self.tau(state.q, state.v)
 
 
@@ -119,7 +119,7 @@ def lqr(
         Q: Weight of x = [dq, v - v0], shape (2 nv, 2 nv) or its diagonal (2 nv,); positive
             semidefinite.
         R: Weight of the inputs, shape (m, m), its diagonal (m,), or one value; positive definite.
-        dt: Step of a discrete regulator [s], for `control_dt` of a run; None for continuous time.
+        dt: Step of a discrete regulator [s], for `Sampled` in a run; None for continuous time.
         inputs: Joints whose forces are inputs, by name; a free joint counts six, as of a vehicle
             whose thrusters are allocated. By default the actuated joints, and with thrusters the
             free ones.

@@ -42,11 +42,11 @@ class Replay:
     """Replays logged commands, with zero-order hold or linear interpolation.
 
     The first and last row hold outside the log. Logs of any length are read in compiled loops;
-    changing the log does not recompile. With `control_dt` commands are sampled and held; without,
+    changing the log does not recompile. With `Sampled` commands are sampled and held; without,
     they are read at every stage of the integrator.
 
     Example:
-        ``tb.simulate(rov, 60.0, control=Replay.from_csv("dive.csv"), control_dt=0.02)``
+        ``tb.simulate(rov, 60.0, control=tb.Sampled(Replay.from_csv("dive.csv"), dt=0.02))``
     """
 
     names: tuple[str, ...]

@@ -69,7 +69,7 @@ def turn_bar(
         control=control,
         passive=False,
         record=tb.Record(every=1),
-        progress=False,
+        execution=tb.Execution(progress=False),
     )
     return run, control
 

@@ -74,7 +74,7 @@ def swing(motors: tuple[str, ...], duration: float) -> Swing:
         world=WEIGHTLESS,
         control=tb.CombinedControl((efforts, feedback)),
         record=tb.Record(every=1),
-        progress=False,
+        execution=tb.Execution(progress=False),
     )
     rows = slice(0, len(run.time))
     off = float(np.abs(run.q - q[rows]).max())

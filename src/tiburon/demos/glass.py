@@ -134,7 +134,7 @@ def hand(duration: float | None = None) -> Demonstration:
         world=table,
         control=grasp_control(robot, start),
         contact_pairs=pairs,
-        progress=False,
+        execution=tb.Execution(progress=False),
     )
     height = run.q[:, -1]
     held = (run.time >= HOLD) & (run.time <= LOWER)

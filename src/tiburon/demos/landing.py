@@ -69,7 +69,7 @@ def _trot(dog: Any, length: float, options: dict[str, Any]) -> "tuple[Trajectory
         world=floor,
         control=control,
         record=tb.Record(every=1),
-        progress=False,
+        execution=tb.Execution(progress=False),
     )
     forces = control.read(run).forces
     return run, forces.reshape(len(forces), -1, 3)

@@ -137,7 +137,13 @@ def pour(
     control = tb.LoadSharingControl(plan, path, friction_reserve=reserve)
     slippery = _with_friction(robot, lower * FRICTION)
     return tb.simulate(
-        slippery, duration, q=start, control=control, contact_pairs=pairs, progress=False, **options
+        slippery,
+        duration,
+        q=start,
+        control=control,
+        contact_pairs=pairs,
+        execution=tb.Execution(progress=False),
+        **options,
     )
 
 

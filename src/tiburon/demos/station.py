@@ -111,12 +111,11 @@ def _simulate(
         vehicle,
         max(1, round(duration / CONTROL_INTERVAL)) * CONTROL_INTERVAL,
         fluid=water,
-        control=tb.CombinedControl((keeper, arm)),
-        control_dt=CONTROL_INTERVAL,
+        control=tb.Sampled(tb.CombinedControl((keeper, arm)), dt=CONTROL_INTERVAL),
+        execution=tb.Execution(progress=progress),
         # whole steps per control interval
         dt=CONTROL_INTERVAL / max(1, round(CONTROL_INTERVAL / step)),
         record=tb.Record(every=1),
-        progress=progress,
     )
 
 

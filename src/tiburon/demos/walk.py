@@ -108,7 +108,9 @@ def _climbed(
 ) -> Demonstration:
     """Let a robot walk over a hill of some height and length [m], from its pose "stand"."""
     stand, world = robot.poses["stand"], tb.World(ground=hill(*slope))
-    run = tb.simulate(robot, length, q=stand, world=world, control=control, progress=False)
+    run = tb.simulate(
+        robot, length, q=stand, world=world, control=control, execution=tb.Execution(progress=False)
+    )
     climbed = run.q[:, 6].max() - run.q[0, 6]
     more = (f"climbed {climbed:.2f} m on a slope of up to 7 degrees, over bumps",)
     return _walked(run, [point.name for point in robot.contacts], title, more)
@@ -140,7 +142,9 @@ def aquarobot(duration: float | None = None) -> Demonstration:
     )
     sea = tb.Water(1025.0, current=(0.0, 0.3, 0.0))
     world = tb.World(ground=tb.Ground(static_friction=0.7, kinetic_friction=0.6), fluid=sea)
-    run = tb.simulate(robot, length, q=stand, world=world, control=control, progress=False)
+    run = tb.simulate(
+        robot, length, q=stand, world=world, control=control, execution=tb.Execution(progress=False)
+    )
     more = ("a current of 0.3 m/s pushes from the side",)
     return _walked(run, list(gait.phases), "Aquarobot walks on the sea floor in a current", more)
 
@@ -173,7 +177,12 @@ def strandbeest(duration: float | None = None) -> Demonstration:
         return force
 
     run = tb.simulate(
-        beast, length, world=tb.World(ground=sand), control=wind, dt=STEP, progress=False
+        beast,
+        length,
+        world=tb.World(ground=sand),
+        control=wind,
+        dt=STEP,
+        execution=tb.Execution(progress=False),
     )
     feet = [point.name for point in beast.contacts]
     way = run.q[-1, 4:7] - run.q[0, 4:7]

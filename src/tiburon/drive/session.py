@@ -31,6 +31,7 @@ from tiburon.model.configuration import as_batch
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.contact_start import starting_states
 from tiburon.simulation.contact_steps import refuse_long_contact_steps
+from tiburon.simulation.execution import Execution, checked_execution
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.partitioned import check_parts, digest_of
 from tiburon.simulation.sensing import Sensing, Sensor
@@ -98,8 +99,7 @@ class Drive:
         core: int | None = None,
         wait: str = "auto",
         native: bool | None = None,
-        partition: Any = None,
-        exchange: Any = None,
+        execution: Execution | None = None,
     ) -> None:
         """Build the system and compile its step, or load it from the cache.
 
@@ -124,11 +124,11 @@ class Drive:
             core: Index of a processor for the ticks; other threads of the process leave it.
             wait: How to wait for ticks: "sleep", "spin", or "auto" (sleep until shortly before).
             native: Whether the tick loop is machine code; by default where possible.
-            partition: The robot in parts, from `partition`.
-            exchange: ``MPIExchange()`` to compute the parts on ranks, each with its own clock and
-                at the same rate; start the same script on all of them. Commands, edits, pauses and
-                the end are those of rank 0, which alone writes files; requests to other ranks
-                have no effect. `overruns` reports which were late.
+            execution: The robot in parts, from `partition`, and ``MPIExchange()`` to compute them
+                on ranks, each with its own clock and at the same rate; start the same script on
+                all of them. Commands, edits, pauses and the end are those of rank 0, which alone
+                writes files; requests to other ranks have no effect. `overruns` reports which were
+                late.
         """
         around = world_with(world, fluid, one_case="Drive") or DEFAULT_WORLD
         surroundings = edits.ready_for_edits(around)
@@ -175,7 +175,7 @@ class Drive:
         self.external_forces = external_forces_of(
             model, self.system.commands, self.pilot.vehicle, self.pilot.joints
         )
-        ticked, self._partners = self._in_parts(partition, exchange, method, (dt, steps))
+        ticked, self._partners = self._in_parts(execution, method, (dt, steps))
         self.ticker = Ticker(
             ticked,
             self._start.state,
@@ -218,17 +218,20 @@ class Drive:
         return np.concatenate([q, v, x])
 
     def _in_parts(
-        self, partition: Any, exchange: Any, method: str, options: tuple[Any, ...]
+        self, execution: Execution | None, method: str, options: tuple[Any, ...]
     ) -> tuple[System, Any]:
         """Return the system that is stepped, and the session of this process if it has partners.
 
         Everything else reads the undivided system, which needs no other process.
         """
-        if partition is None and exchange is None:
+        honored = ("partition", "exchange")
+        carried = checked_execution(execution, honored, "a drive")
+        partition, exchange = carried.partition, carried.exchange
+        if partition is None:
             return self.system, None
 
         whole = self.system
-        check_parts(whole.model, partition, exchange, {"method": method})
+        check_parts(whole.model, carried, {"method": method})
         if whole.contact is not None:
             raise OptionError("contact with partition", (False,), "a robot that may touch")
         if exchange is not None and not callable(getattr(exchange, "endpoint", None)):

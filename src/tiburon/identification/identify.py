@@ -43,6 +43,7 @@ from tiburon.identification.sensitivity import Prediction, RunPredictor, paramet
 from tiburon.loops.complement_basis import reduced_rows
 from tiburon.model import Model, Water, World
 from tiburon.record import record
+from tiburon.simulation.execution import Execution
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.run_parameters import parameters as named_parameters
 
@@ -180,7 +181,7 @@ def identify(
     method: str = "rk4",
     max_iterations: int = 30,
     tolerance: float = 1e-3,
-    threads: int | None = None,
+    execution: Execution | None = None,
 ) -> Identification:
     """Estimate parameters of a robot from measured runs.
 
@@ -208,7 +209,7 @@ def identify(
         method: Integrator: a one-step method with equal steps.
         max_iterations: Most steps.
         tolerance: Step at which to end, relative to the sizes of the parameters.
-        threads: Most threads to use.
+        execution: Most threads to use, by an `Execution`.
 
     Raises:
         UnknownNameError: If there is no such parameter or channel.
@@ -254,7 +255,7 @@ def identify(
         method=method,
         smoothing=smoothing,
         trim=None if trim is None else positive("trim", trim, "s"),
-        threads=threads,
+        execution=execution,
     )
     problem = _RunProblem(predictor, channels, parameter_scales(names, x0, known), low, high)
     return problem.solve(x0, at_least("max_iterations", max_iterations, 1), tolerance)

@@ -22,6 +22,7 @@ from tiburon.functions.parameter_derivatives import DIFFERENCE, table_changes
 from tiburon.identification.measured import MeasuredRun
 from tiburon.model import Model, World
 from tiburon.model.parameters import component_places
+from tiburon.simulation.execution import Execution, checked_execution
 from tiburon.simulation.run_parameters import VariedRun, parameters, vary_run
 from tiburon.simulation.step import StepSource
 from tiburon.simulation.system import ELEMENTS, System
@@ -71,7 +72,7 @@ class RunPredictor:
         method: str,
         smoothing: float,
         trim: float | None,
-        threads: int | None,
+        execution: Execution | None,
     ) -> None:
         """Prepare the runs.
 
@@ -86,10 +87,12 @@ class RunPredictor:
             smoothing: As `MeasuredRun.joint_path` takes it.
             trim: Time at the start over which the mean measured attitude is an equilibrium, by one
                 constant moment per run [s]; None for no moment.
-            threads: Most threads to use.
+            execution: Most threads to use, by an `Execution`.
         """
         self.model, self.world, self.names = model, world, tuple(names)
-        self.runs, self.dt, self.trim, self.threads = tuple(runs), dt, trim, threads
+        self.runs, self.dt, self.trim = tuple(runs), dt, trim
+        carried = checked_execution(execution, ("threads",), "identification")
+        self.threads = carried.threads
         joints = sorted({name for run in runs for name in run.joints or {}})
         self.paths = [
             run.joint_path(joints, smoothing=smoothing) if joints else None for run in runs

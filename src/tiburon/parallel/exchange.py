@@ -133,7 +133,8 @@ class ThreadExchange:
     some tens of microseconds.
 
     Example:
-        ``tb.simulate(robot, 1.0, partition=parts, exchange=tb.ThreadExchange(2))``
+        ``tb.simulate(
+        robot, 1.0, execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2)))``
     """
 
     @public

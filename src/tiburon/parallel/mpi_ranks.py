@@ -154,7 +154,8 @@ class MPIExchange:
 
     Example:
         ``parts = tb.partition(arm, processes=2)``, then
-        ``tb.simulate(arm, 1.0, partition=parts, exchange=tb.MPIExchange())``
+        ``tb.simulate(
+        arm, 1.0, execution=tb.Execution(partition=parts, exchange=tb.MPIExchange()))``
     """
 
     @public

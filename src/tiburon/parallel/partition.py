@@ -394,7 +394,7 @@ def partition(
         processes: Number of parts at least as large as that, of about equal predicted cost.
 
     Returns:
-        The parts, for `simulate(..., partition=)`; `summary` prints them.
+        The parts, for `Execution(partition=)`; `summary` prints them.
 
     Raises:
         OptionError: If not exactly one of the three is given.

@@ -36,6 +36,7 @@ from tiburon.parallel.workers import (
     local_count,
 )
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.execution import Execution, checked_execution
 
 if TYPE_CHECKING:
     import xarray
@@ -92,11 +93,9 @@ def sweep(
     seed: int = 0,
     client: Any = None,
     workers: int | None = None,
-    threads: int | None = None,
     block: int | None = None,
     errors: str = "raise",
-    budget: float | None = None,
-    progress: bool | None = None,
+    execution: Execution | None = None,
     verify: bool = False,
     mixed: bool = False,
     **options: Any,
@@ -127,12 +126,11 @@ def sweep(
             that makes one; by default processes of this machine.
         workers: Number of processes on this machine, one per core up to 8 by default; 0 to compute
             in this process.
-        threads: Native threads of each worker; its share of the cores by default.
         block: Cases of a block; by default what takes about 5 s.
         errors: "raise" to end the sweep when a case raises an error, "record" to give such cases
             the status "failed".
-        budget: Wall-clock time after which no more blocks are begun [s].
-        progress: Whether to show a bar; by default if a person is watching.
+        execution: Native threads of each worker, the wall-clock budget after which no more blocks
+            are begun, and whether to show a bar, by an `Execution`.
         verify: Whether to compare checksums of blocks on disk first; damaged ones are computed
             again.
         mixed: Whether to continue a sweep that another version of this package, of Python, or of
@@ -188,7 +186,7 @@ def sweep(
         errors == "record",
     )
     wanted = Design.of(design)
-    runner = _Runner.of(client, workers, threads, budget, progress, verify)
+    runner = _Runner.of(client, workers, execution, verify)
     size = None if block is None else at_least("block", block, 1)
     path = Path(store)
     found = _opened(path, plan, wanted, mixed=mixed) if _is_taken(path) else None
@@ -294,9 +292,7 @@ class Study:
         *,
         client: Any = None,
         workers: int | None = None,
-        threads: int | None = None,
-        budget: float | None = None,
-        progress: bool | None = None,
+        execution: Execution | None = None,
         verify: bool = False,
         mixed: bool = False,
         **code: Any,
@@ -306,9 +302,7 @@ class Study:
         Args:
             client: As `sweep` takes it.
             workers: As `sweep` takes it.
-            threads: As `sweep` takes it.
-            budget: As `sweep` takes it.
-            progress: As `sweep` takes it.
+            execution: As `sweep` takes it.
             verify: Whether to compare checksums of blocks on disk first; damaged ones are computed
                 again.
             mixed: As `sweep` takes it.
@@ -321,7 +315,7 @@ class Study:
         choice("mixed", mixed, (True, False))
         if self._plan is None or code:
             self._plan = self._store.header.plan(self.path, code, mixed=mixed)
-        runner = _Runner.of(client, workers, threads, budget, progress, verify)
+        runner = _Runner.of(client, workers, execution, verify)
         self._compute(runner, mixed=mixed)
         return self
 
@@ -361,9 +355,7 @@ class _Runner(NamedTuple):
         cls,
         client: Any,
         workers: int | None,
-        threads: int | None,
-        budget: float | None,
-        progress: bool | None,
+        execution: Execution | None,
         verify: bool,
     ) -> "_Runner":
         """Check who computes."""
@@ -371,12 +363,12 @@ class _Runner(NamedTuple):
             workers = at_least("workers", workers, 0)
             if client is not None:
                 raise ModelError("workers: a client has its own workers; leave workers out")
-        if threads is not None:
-            threads = at_least("threads", threads, 1)
-        if budget is not None:
-            budget = positive("budget", budget, "s")
-        for name, flag in (("verify", verify), ("progress", progress or False)):
-            choice(name, flag, (True, False))
+        honored = ("threads", "budget", "progress")
+        carried = checked_execution(execution, honored, "a sweep")
+        budget, progress = carried.budget, carried.progress
+        choice("verify", verify, (True, False))
+        if not (progress is None or isinstance(progress, bool)):
+            raise OptionError("execution: progress of a sweep", (True, False), progress)
         usable = client is None or isinstance(client, Executor) or callable(client)
         if not usable and not _is_dask(client):
             raise ModelError(
@@ -390,7 +382,7 @@ class _Runner(NamedTuple):
             if client is None and command.workers is not None:
                 workers = command.workers
             budget = budget if command.budget is None else command.budget
-        return cls(client, workers, threads, budget, progress, verify, part)
+        return cls(client, workers, carried.threads, budget, progress, verify, part)
 
     @property
     def worker_count(self) -> int:

@@ -30,6 +30,8 @@ from tiburon.results.outcome import STATUSES
 from tiburon.results.record import checked_record
 from tiburon.results.rows import MemoryRows
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.execution import Execution
+from tiburon.simulation.sampled import Sampled
 from tiburon.simulation.simulate import simulate
 
 LOST, FAILED = "lost", "failed"
@@ -42,15 +44,15 @@ STATES = ("q", "v", "x", "command")
 """Keywords of `simulate` that are stacked to batches."""
 
 RUN_KEYWORDS = (
-    *("q", "v", "x", "world", "fluid", "control", "control_dt", "command", "forces", "prescribed"),
+    *("q", "v", "x", "world", "fluid", "control", "command", "forces", "prescribed"),
     *("passive", "limits", "contact", "contact_pairs", "contact_law", "contact_tolerance"),
     *("sensors", "events", "method", "dt", "rtol", "atol", "adaptive", "keep_inertia"),
     *("redundancy_tolerance", "loop_method", "record", "time"),
-    *("parameters", "partition", "exchange"),
+    "parameters",
 )
 """Keywords of `simulate` that a sweep, its setup and the header of a store may pass on."""
 
-RESERVED_KEYWORDS = ("progress", "budget", "threads", "case_numbers", "duration", "model")
+RESERVED_KEYWORDS = ("execution", "duration", "model")
 """Keywords of `simulate` that a sweep decides itself."""
 
 MAX_CHECKED_VALUES = 32
@@ -225,9 +227,7 @@ class SweepPlan(NamedTuple):
                 model,
                 self.duration,
                 **keywords,
-                case_numbers=numbers,
-                threads=threads,
-                progress=False,
+                execution=Execution(case_numbers=numbers, threads=threads, progress=False),
             )
             if run.batch != (len(group),):
                 raise several_cases(run)
@@ -405,8 +405,7 @@ def run_case(plan: SweepPlan, point: Point) -> Trajectory:
             model,
             plan.duration,
             **keywords,
-            case_numbers=[point.case],
-            progress=False,
+            execution=Execution(case_numbers=[point.case], progress=False),
         )
     except Exception as error:
         raise plan._error(point, "simulate", error) from error
@@ -550,6 +549,8 @@ def _token(value: Any) -> Any:
         pass
     if isinstance(value, (list, tuple)):
         return tuple(_token(item) for item in value)
+    if isinstance(value, Sampled):
+        return ("sampled", _token(value.controller), value.dt)
     return id(value)
 
 

@@ -102,9 +102,11 @@ from tiburon.reproduce.khan_mechanism import (
 from tiburon.reproduce.matlab_steps import MatlabRun, matlab_run
 from tiburon.results.record import Record
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.execution import Execution
 from tiburon.simulation.integrators.dop853 import DOP853
 from tiburon.simulation.integrators.dopri5 import DOPRI5
 from tiburon.simulation.integrators.method import Tableau
+from tiburon.simulation.sampled import Sampled
 from tiburon.simulation.simulate import simulate
 
 TIMES = (0.0, 0.5, 0.75, 1.0, 1.5, 2.0, 2.25, 2.5, 3.0)
@@ -188,6 +190,8 @@ def simulated(
     zoo: bool = False,
     q: Array | None = None,
     duration: float | None = None,
+    sampling: float | None = None,
+    execution: Execution | None = None,
     **options: Any,
 ) -> Trajectory:
     """Run the manipulator for three seconds under the torques of the prescribed motion.
@@ -201,10 +205,15 @@ def simulated(
         zoo: Whether to run the zoo's `planar_3rrr` instead of `mechanism`.
         q: Configuration at the start; closed by default.
         duration: How long, if not three seconds [s].
+        sampling: Sampling period of the torques [s]; at every stage by default.
+        execution: As of `simulate`; silent by default.
         **options: Of `simulate`.
     """
     model = load("planar_3rrr") if zoo else mechanism()
     start = np.array(model.poses["home"]) if zoo else from_absolute(home())
+    control: Any = torque_control(gains, model)
+    if sampling is not None:
+        control = Sampled(control, dt=sampling)
     steps = "adaptive" not in options and method in ("dopri5", "dop853")
     if steps:
         options["adaptive"] = False
@@ -213,11 +222,11 @@ def simulated(
         DURATION if duration is None else duration,
         q=start if q is None else q,
         v=v,
-        control=torque_control(gains, model),
+        control=control,
         loop_method=loop_method,
         method=method,
         dt=dt,
-        progress=False,
+        execution=execution or Execution(progress=False),
         **options,
     )
 
@@ -574,7 +583,9 @@ def _drop() -> Cells:
     model, q = mechanism(), from_absolute(home())
     rest = np.zeros(9)
     vd = to_absolute(loop_dynamics(model, q, rest, rest).acceleration)
-    run = simulate(model, 0.1, q=q, dt=2.5e-4, record=Record(dt=0.05), progress=False)
+    run = simulate(
+        model, 0.1, q=q, dt=2.5e-4, record=Record(dt=0.05), execution=Execution(progress=False)
+    )
     end = to_absolute(run.q[-1])
     tree = model.without_loops()
     energies = [
@@ -931,7 +942,7 @@ def _denoc() -> Cells:
         text = f"{capped.steps} steps, {len(capped.time)} points with a cap of 0.01 s; "
         text += f"{free_run.steps} steps without"
         yield measured(f"steps, RelTol {tolerance:.0e}", str(published), text)
-    held = simulated(control_dt=0.01, dt=0.001)
+    held = simulated(sampling=0.01, dt=0.001)
     yield number(
         "error at 3 s with torques held for 0.01 s [rad]",
         0.585,
@@ -1145,7 +1156,9 @@ def _in_parts(loop_method: Any, *, zoo: bool = False, held: bool = False, **how:
     model = load("planar_3rrr") if zoo else mechanism()
     exchange = ThreadExchange(2, hold_remote=held)
     parts = partition(model, "legs")
-    return simulated(loop_method, zoo=zoo, partition=parts, exchange=exchange, **how)
+    return simulated(
+        loop_method, zoo=zoo, execution=Execution(partition=parts, exchange=exchange), **how
+    )
 
 
 def _bits(run: Trajectory, whole: Trajectory) -> str:

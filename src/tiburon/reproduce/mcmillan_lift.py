@@ -20,6 +20,7 @@ from tiburon.model import Actuator, Model
 from tiburon.reproduce.chebyshev import chebyshev_nodes, chebyshev_series, series_value
 from tiburon.reproduce.load_motion import JointMotion, followed, quintic
 from tiburon.results.record import Record
+from tiburon.simulation.execution import Execution
 from tiburon.simulation.simulate import simulate
 from tiburon.trace.declared import traced
 
@@ -98,7 +99,7 @@ def lift_run(method: str, dt: float) -> LiftRun:
             method=method,
             dt=dt,
             record=Record(dt=0.2),
-            progress=False,
+            execution=Execution(progress=False),
         )
 
     run = once()

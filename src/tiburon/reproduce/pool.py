@@ -40,6 +40,7 @@ from tiburon.identification.sensitivity import RunPredictor
 from tiburon.model import CapsuleShape, Model, Shape, Water, World
 from tiburon.record import record
 from tiburon.reproduce.pool_causes import Cause, find_causes
+from tiburon.simulation.execution import Execution
 from tiburon.spatial.rotations import (
     quaternion_rotate,
     quaternion_to_roll_pitch_yaw,
@@ -271,7 +272,7 @@ def _predictor(
         method="rk4",
         smoothing=1.0,
         trim=trim,
-        threads=None,
+        execution=Execution(threads=None),
     )
 
 

@@ -354,7 +354,7 @@ class Trajectory:
                 of a killed or interrupted run.
             **changes: Keywords of `simulate` that a file cannot hold and that must be passed again,
                 such as ``control=`` where it is a function, and ``forces=`` with the elements that
-                are; beside them `progress` and `budget`.
+                are; beside them `execution`.
 
         Returns:
             The whole run, from its start. A run on disk is continued there.

@@ -1152,5 +1152,5 @@ def _advice(
         change = f'method="rosenbrock" where springs, dampers or stops are stiff, {change}'
     if hold > 1:
         # feedback that would be stable at every step may not be with commands that are held
-        change = f"a smaller control_dt (commands are held for {hold * dt:g} s), {change}"
+        change = f"a smaller Sampled.dt (commands are held for {hold * dt:g} s), {change}"
     return f"take {change}, or check the state at the start and the forces"

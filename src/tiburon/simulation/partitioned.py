@@ -15,6 +15,7 @@ import numpy as np
 from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model import Model
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.execution import Execution
 from tiburon.simulation.integrators.methods import METHODS
 
 CURRENT_SESSION: ContextVar[Any] = ContextVar("CURRENT_SESSION", default=None)
@@ -27,15 +28,13 @@ UNSUPPORTED_OPTIONS = {
     "prescribed": "prescribed joints are computed undivided",
     "keep_inertia": "a kept mass matrix is that of the undivided robot",
     "parameters": "parts are cut from one robot; change it with Model.replace, and cut it again",
-    "case_numbers": "a robot in parts is one case",
 }
 """Options of runs that parts cannot honor, and why."""
 
 
 def run_in_parts(
     model: Model,
-    partition: Any,
-    exchange: Any,
+    execution: Execution,
     options: Mapping[str, Any],
     call: Callable[[], Trajectory],
 ) -> Trajectory:
@@ -43,8 +42,7 @@ def run_in_parts(
 
     Args:
         model: The robot.
-        partition: Its parts.
-        exchange: How processes exchange messages; None for one process.
+        execution: Its parts, and how processes exchange messages.
         options: Options of the run by name.
         call: Starts the run in this process, with `CURRENT_SESSION` set.
 
@@ -52,25 +50,27 @@ def run_in_parts(
         OptionError: If an option has no meaning in parts.
         ModelError: If the parts are not those of the robot.
     """
-    check_parts(model, partition, exchange, options)
+    check_parts(model, execution, options)
     method: Any = options.get("method")
     known = method in METHODS and METHODS[method].adaptive
     adaptive = options.get("adaptive")
-    found: Trajectory = partition.run(
-        exchange, call, options.get("loop_method"), known if adaptive is None else bool(adaptive)
+    found: Trajectory = execution.partition.run(
+        execution.exchange,
+        call,
+        options.get("loop_method"),
+        known if adaptive is None else bool(adaptive),
     )
     return found
 
 
-def check_parts(model: Model, partition: Any, exchange: Any, options: Mapping[str, Any]) -> None:
+def check_parts(model: Model, execution: Execution, options: Mapping[str, Any]) -> None:
     """Refuse what has no meaning in parts; arguments as of `run_in_parts`.
 
     Raises:
         OptionError: If an option has no meaning in parts.
         ModelError: If the parts are not those of the robot.
     """
-    if partition is None:
-        raise OptionError("exchange", ("None without partition=",), shown(exchange))
+    partition = execution.partition
     if not callable(getattr(partition, "run", None)):
         raise ModelError(
             f"partition: expected what tiburon.partition returns, got {shown(partition)}"
@@ -89,10 +89,6 @@ def check_parts(model: Model, partition: Any, exchange: Any, options: Mapping[st
     able = [name for name, m in METHODS.items() if not m.is_implicit and m.points == 1]
     if method in METHODS and method not in able:
         raise OptionError("method with partition", able, method)
-    if exchange is not None and options.get("budget") is not None:
-        raise OptionError(
-            "budget with exchange", ("None",), "one: processes would stop at different times"
-        )
 
 
 def run_digest(setup: Any, system: Any, checkpoint: Any) -> str:

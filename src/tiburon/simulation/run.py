@@ -48,6 +48,7 @@ from tiburon.simulation.loop_coordinates import CoordinatesWatch, coordinates_ev
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Interruption, Progress, progress_of
 from tiburon.simulation.recorder import SENSED, Recorder, RowWriter
 from tiburon.simulation.run_parameters import with_named
+from tiburon.simulation.sampled import controller_of
 from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.state import EMPTY_READINGS, State, new_state
 from tiburon.simulation.system import System
@@ -150,7 +151,7 @@ class RunSetup(NamedTuple):
     @classmethod
     def of(cls, run: Trajectory, changes: Mapping[str, Any]) -> "RunSetup":
         """Return the setup of a run that is resumed, with some fields given again."""
-        allowed = ("control", "events", "sensors", "elements", "threads", "world")
+        allowed = ("control", "events", "sensors", "elements", "world")
         for name in changes:
             if name not in allowed:
                 raise OptionError("resume: keyword", allowed, name)
@@ -171,6 +172,13 @@ class RunSetup(NamedTuple):
             raise ModelError(
                 "resume: the ground of a run with contact stays that of its start, got another; "
                 "start a new run with tiburon.simulate from run.q[-1] and run.v[-1]"
+            )
+        kept["control"], period = controller_of(kept["control"])
+        if period is not None and round(period / kept["dt"]) != kept["hold"]:
+            held = f"every {kept['hold'] * kept['dt']:g} s" if kept["hold"] else "at every stage"
+            raise ModelError(
+                f"resume: control: expected the period of the start, {held}, got {period:g} s; "
+                "leave Sampled out"
             )
         if kept["control"] is not None:
             check_control(kept["control"])

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -14,7 +15,6 @@ from tiburon.actuation.prescribed import CASE, PrescribedMotion, cases_of, presc
 from tiburon.actuation.rigid_contact import RigidContact
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
-from tiburon.argument_checks import at_least
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.contact.compliant import ContactLaw
@@ -40,15 +40,16 @@ from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.contact_start import starting_states
 from tiburon.simulation.contact_steps import refuse_long_contact_steps
 from tiburon.simulation.events import Event, TimeEvent
+from tiburon.simulation.execution import Execution, checked_execution
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
 from tiburon.simulation.integrators.method import refuse_contact_method, refuse_exact_method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import mesh_parameters
 from tiburon.simulation.loop_coordinates import coordinates_element, starting_coordinates
 from tiburon.simulation.partitioned import CURRENT_SESSION, refuse_batch, run_digest, run_in_parts
-from tiburon.simulation.progress import Progress
 from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sensors
 from tiburon.simulation.run_parameters import VariedRun, vary_run
+from tiburon.simulation.sampled import Sampled, controller_of
 from tiburon.simulation.sensing import MOST_CASES, WHOLE_STEPS_TOLERANCE, Sensor
 from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
@@ -75,8 +76,7 @@ def simulate(
     x: ArrayLike | None = None,
     world: World | None = None,
     fluid: Water | Sequence[Water] | None = None,
-    control: Callable[[State], Any] | None = None,
-    control_dt: float | None = None,
+    control: Callable[[State], Any] | Sampled | None = None,
     command: Mapping[str, ArrayLike] | ArrayLike | None = None,
     forces: Sequence[Any] = (),
     prescribed: Mapping[str, Any] | None = None,
@@ -99,19 +99,14 @@ def simulate(
     record: Record | None = None,
     time: float = 0.0,
     parameters: Mapping[str, ArrayLike] | None = None,
-    case_numbers: ArrayLike | None = None,
-    threads: int | None = None,
-    progress: bool | Progress | None = None,
-    budget: float | None = None,
-    partition: Any = None,
-    exchange: Any = None,
+    execution: Execution | None = None,
 ) -> Trajectory:
     """Simulate a robot in its world, one case or a batch.
 
     Steps run in native code, which returns to Python about every 20 ms. Recording, progress bars,
     membership in a batch and events without actions do not change a bit of the motion.
 
-    Times are ``time + n * dt``. Duration, `control_dt` and `Record.dt` must be integer multiples of
+    Times are ``time + n * dt``. Duration, `Sampled.dt` and `Record.dt` must be integer multiples of
     dt. Adaptive methods choose their own steps between these times, separately for each case.
 
     Args:
@@ -130,14 +125,12 @@ def simulate(
             case; so has a `Water` with arrays of densities or currents.
         control: Controller: a function of a `State` that returns commands by name, or an array of
             joint forces. Marked with `traced`, it is compiled into the loop and evaluated at every
-            stage of the integrator, or every `control_dt` if given. With continuous states
+            stage of the integrator. With continuous states
             (`state_names`, `initial_state`) it returns commands and state rates. With discrete
             states (`discrete_state_names`, `initial_discrete_state`, read from `state.own_z`) it is
             sampled, every dt by default, and returns commands and next values. Other functions are
-            called every `control_dt`, with native steps in between; in a batch they receive arrays
-            with leading batch dimensions.
-        control_dt: Sampling period of the controller [s]; 0.01 by default for functions that are
-            not traced.
+            called every 0.01 s, with native steps in between; in a batch they receive arrays
+            with leading batch dimensions. `Sampled` gives any controller another period.
         command: Constant commands, by name or as an array (..., commands); zero by default. A
             controller overrides those that it returns.
         forces: Elements, springs, cylinders and other parts in addition to those of the robot.
@@ -193,17 +186,7 @@ def simulate(
             controller, by name: ``{"vehicle.mass": [10.0, 12.0], "control.stiffness": 40.0}``;
             one value, or one per case in the leading dimension. `parameters` of this package lists
             all names. Changed values do not recompile.
-        case_numbers: Number of each case, which determines its sensor noise; 0, 1, 2, ...
-            by default. A part of a batch thus has the same noise as in the whole.
-        threads: Maximum number of threads.
-        progress: True for a progress bar after the first second, False for none, or a function of
-            simulated time and duration [s]; by default a bar in interactive terminals.
-        budget: Wall-clock time after which the run stops [s].
-        partition: The robot in parts, from `partition` of this package: one case, the motion of
-            the undivided robot to round-off, and for given cuts the same bits on any number of
-            processes (docs/processes.md).
-        exchange: Where the parts are computed: `ThreadExchange()`, `MPIExchange()`; sequentially
-            in this process by default.
+        execution: Threads, processes, wall-clock budget and progress, by an `Execution`.
 
     Returns:
         The run. `run.outcome` describes how it ended: finished, by an event, diverged or out of
@@ -227,24 +210,22 @@ def simulate(
             run.plot("joint_position")
     """
     given = SimpleNamespace(**locals())
-    if partition is not None or exchange is not None:
-        options = vars(given).copy()
-        del options["partition"], options["exchange"]
-        return run_in_parts(model, partition, exchange, options, lambda: simulate(**options))
+    carried = checked_execution(execution)
+    if carried.partition is not None:
+        undivided = replace(carried, partition=None, exchange=None)
+        options = {**vars(given), "execution": undivided}
+        return run_in_parts(model, carried, options, lambda: simulate(**options))
     parted = CURRENT_SESSION.get()
     ready = _prepare(given)
     # runs that a controller starts are not in parts
     CURRENT_SESSION.set(None)
     setup, system = ready.setup, ready.system
-    if not (progress is None or isinstance(progress, bool) or callable(progress)):
-        raise OptionError("progress", (True, False, "a function"), progress)
-    if budget is not None:
-        budget = _time("budget", budget)
+    progress = carried.progress
     batch, state, held, rows = ready.start(q, v, x, command)
     if parted is not None:
         refuse_batch(batch)
-    if case_numbers is not None:
-        setup = setup._replace(case_numbers=_case_numbers(case_numbers, batch))
+    if carried.case_numbers is not None:
+        setup = setup._replace(case_numbers=_case_numbers(carried.case_numbers, batch))
     if rows:
         setup = setup._replace(parameters=rows)
     store = None if record is None else record.store
@@ -255,7 +236,7 @@ def simulate(
         parted.agree(run_digest(setup, system, checkpoint))
         if not parted.is_first:
             progress, store = False, None
-    return carry_out(setup, system, batch, checkpoint, progress, budget, store=store)
+    return carry_out(setup, system, batch, checkpoint, progress, carried.budget, store=store)
 
 
 class Preparation(NamedTuple):
@@ -326,7 +307,8 @@ def prepare(model: Model, duration: float, **options: Any) -> Preparation:
 def _prepare(given: SimpleNamespace) -> Preparation:
     """Check all arguments of a run and build its system."""
     model: Model = given.model
-    world, fluid, control, method = given.world, given.fluid, given.control, given.method
+    world, fluid, method = given.world, given.fluid, given.method
+    control, control_dt = controller_of(given.control)
     contact, parameters, keep_inertia = given.contact, given.parameters, given.keep_inertia
     limits: bool = given.limits
     check_places(model, world)
@@ -378,7 +360,7 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         around = surrounded(model, world, fluid, given.passive, limits)
         surroundings, elements = around.world, (*around.elements, *extra)
     dt = _time("dt", given.dt, positive=True)
-    hold = None if control is None else _control_steps(model, control, given.control_dt, dt)
+    hold = None if control is None else _control_steps(model, control, control_dt, dt)
     if keep_inertia is not None:
         # refuses what cannot keep them
         method = keeping(METHODS[method], keep_inertia).name
@@ -411,7 +393,7 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         sensors=_listed("sensors", given.sensors, Sensor, "Sensor"),
         events=_listed("events", given.events, (Event, TimeEvent), "Event or TimeEvent"),
         parameters={},
-        threads=None if given.threads is None else at_least("threads", given.threads, 1),
+        threads=checked_execution(given.execution).threads,
         redundancy_tolerance=checked_tolerance(given.redundancy_tolerance),
         loop_method=checked_loop_method(given.loop_method),
         named={} if varied is None else varied.named,
@@ -453,29 +435,33 @@ def resume_run(
     run: Trajectory,
     duration: float | None = None,
     *,
-    progress: bool | Progress | None = None,
-    budget: float | None = None,
+    execution: Execution | None = None,
     **changes: Any,
 ) -> Trajectory:
     """Resume a run from its checkpoint; `Trajectory.resume` describes the arguments."""
-    if "partition" in changes or "exchange" in changes:
-        parts, exchange = changes.pop("partition", None), changes.pop("exchange", None)
-        _check_cuts(run, parts)
+    carried = checked_execution(execution)
+    if carried.case_numbers is not None:
+        raise ModelError("resume: the cases of a run keep their numbers; leave case_numbers out")
+    if carried.partition is not None:
+        _check_cuts(run, carried.partition)
         begun = run.header.setup
         options = {
-            "budget": budget,
             "method": begun.get("method"),
             "adaptive": begun.get("adaptive"),
             "loop_method": loop_method_from(begun.get("loop_method") or ()),
         }
 
         def again() -> Trajectory:
-            return resume_run(run, duration, progress=progress, budget=budget, **changes)
+            undivided = replace(carried, partition=None, exchange=None)
+            return resume_run(run, duration, execution=undivided, **changes)
 
-        return run_in_parts(run.model, parts, exchange, options, again)
+        return run_in_parts(run.model, carried, options, again)
     parted = CURRENT_SESSION.get()
     CURRENT_SESSION.set(None)
     setup = RunSetup.of(run, changes)
+    if carried.threads is not None:
+        setup = setup._replace(threads=carried.threads)
+    progress = carried.progress
     if setup.cuts is not None and parted is None:
         _check_cuts(run, None)
     checkpoint = run.checkpoint
@@ -494,7 +480,7 @@ def resume_run(
             kept = (run.outcomes, run.events, checkpoint, None, run.system)
             run, progress = Trajectory(run.header, rows, *kept), False
         parted.agree(run_digest(setup, system, checkpoint))
-    return carry_out(setup, system, run.batch, checkpoint, progress, budget, earlier=run)
+    return carry_out(setup, system, run.batch, checkpoint, progress, carried.budget, earlier=run)
 
 
 def _check_cuts(run: Trajectory, partition: Any) -> None:
@@ -510,8 +496,8 @@ def _check_cuts(run: Trajectory, partition: Any) -> None:
         raise RunFileError(
             run.place,
             f"was computed in parts, cut at {list(known)}, and is to be resumed {wanted}; pass "
-            f"partition=tiburon.partition(run.model, cuts={list(known)}) to resume, with any "
-            "exchange=",
+            f"execution=tb.Execution(partition=tb.partition(run.model, cuts={list(known)})) to "
+            "resume, with any exchange",
         )
     if known is None:
         raise RunFileError(
@@ -840,7 +826,7 @@ def _control_steps(model: Model, control: Any, control_dt: float | None, dt: flo
         # discrete states of a controller are updated when it is sampled
         names = getattr(control, "discrete_state_names", ())
         return 1 if (names(model) if callable(names) else names) else None
-    return _interval("control_dt", control_dt, DEFAULT_CONTROL_DT, dt)
+    return _interval("Sampled: dt", control_dt, DEFAULT_CONTROL_DT, dt)
 
 
 def _interval(argument: str, length: float | None, default: float, dt: float) -> int:

@@ -24,6 +24,7 @@ from tiburon.native.code import Code
 from tiburon.native.kernel import Kernel, ProgramSource, make_kernel
 from tiburon.native.row_loop import AddressTable, address_of
 from tiburon.results.record import Record
+from tiburon.simulation.execution import Execution, checked_execution
 from tiburon.simulation.fixed_run import BEGIN, DONE, DT, START, BoundStep, first_touch
 from tiburon.simulation.located_contact import LocatedContact
 from tiburon.simulation.loop_coordinates import coordinates_events
@@ -153,7 +154,7 @@ def stepper(
     control: Callable[..., Any] | None = None,
     action: int | None = None,
     parameters: Mapping[str, ArrayLike] | None = None,
-    threads: int | None = None,
+    execution: Execution | None = None,
     **options: Any,
 ) -> "Stepper":
     """Prepare to advance batches of a robot by control intervals, from any states.
@@ -179,7 +180,7 @@ def stepper(
             in ``state.sensors["action"]``. Commands by default.
         parameters: Values by name as in `simulate`. Only parameters that are named here can differ
             between cases (`Stepper.start`).
-        threads: Most threads to use.
+        execution: Most threads to use, by an `Execution`.
         **options: Further keywords of `simulate`: `world`, `fluid`, `contact`, `forces`, ...
 
     Returns:
@@ -220,7 +221,7 @@ def stepper(
         sensors=sensors,
         parameters=parameters,
         adaptive=False,
-        threads=threads,
+        execution=checked_execution(execution, ("threads",), "a stepper"),
         record=Record(every=1),
         **options,
     )

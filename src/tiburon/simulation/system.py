@@ -348,7 +348,7 @@ class System:
         if self.own_z_names and not held:
             raise ModelError(
                 f"control: expected a sampled controller, since it has the discrete state "
-                f"{self.own_z_names[0]!r}, got one that runs at every stage; pass control_dt"
+                f"{self.own_z_names[0]!r}, got one that runs at every stage; pass tb.Sampled"
             )
         # kept as long as code may read them
         self._tables = [e.tables() for e in self.elements]
