@@ -2,6 +2,7 @@
 
 import math
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -345,12 +346,40 @@ def test_unsupported_mesh_contacts_are_refused(cube, groove, folder):
         tb.contacts(model, q, world=tb.World(ground=tb.Ground(grid=grid)))
     with pytest.raises(tb.ModelError, match="got CylinderShape; give it as a mesh"):
         tb.contacts(in_groove(tb.CylinderShape(0.1, 0.2), groove), q)
-    box = trimesh.creation.box((1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "cure"),
+    [("odd", 12, "they were turned alike"), ("open", 11, "the convex hull was taken")],
+)
+def test_meshes_of_mixed_orientation_are_turned_or_taken_by_their_hull(
+    cube, groove, folder, name, kept, cure
+):
+    """A cube with two triangles the wrong way round touches as the cube does, with one warning."""
+    box = trimesh.creation.box((SIZE, SIZE, SIZE))
     faces = box.faces.copy()
-    faces[0] = faces[0][::-1]
-    odd = saved(folder, "odd", box.vertices, faces)
-    with pytest.raises(tb.ModelFileError, match="both orientations"):
-        tb.contacts(in_groove(odd, groove), q)
+    faces[[0, 5]] = faces[[0, 5], ::-1]
+    odd = saved(folder, name, box.vertices, faces[:kept])
+    places = [(rotation(3), np.array([0.2, 0.1, 1.4])), (np.eye(3), np.zeros(3))]
+    with pytest.warns(tb.ModelWarning, match=rf"{name}\.obj': triangles should be .*; {cure}"):
+        found = contacts_of(odd, groove, places)
+    expected = contacts_of(cube, groove, places)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        contacts_of(odd, groove, places)
+
+
+def test_inside_out_parts_of_mixed_meshes_are_turned_outward(groove, folder):
+    """Turned alike may be turned inward alike: the volume decides, of each part."""
+    box = trimesh.creation.box((SIZE, SIZE, SIZE))
+    faces = box.faces[:, ::-1].copy()
+    faces[3] = faces[3][::-1]
+    with pytest.warns(tb.ModelWarning, match="they were turned alike"):
+        solid = solid_of(saved(folder, "inward", box.vertices, faces))
+    centers = solid.vertices[solid.faces].mean(axis=1)
+    assert (np.sum(solid.normals * centers, axis=1) > 0.0).all()
 
 
 def test_missing_coal_raises_an_error_naming_the_extra(cube, groove, monkeypatch):

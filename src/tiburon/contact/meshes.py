@@ -10,15 +10,17 @@ meshes of twelve triangles.
 This is Python code between native steps: some tenths of a millisecond for each pair that is near.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from tiburon.arguments import caller_level
 from tiburon.arrays import NDArray
 from tiburon.contact.geometry.located import ABSENT_CONTACTS, POINTS
-from tiburon.errors import ModelError, ModelFileError
+from tiburon.errors import ModelError, ModelFileError, ModelWarning
 from tiburon.hydro.mesh_file import read_triangles
 from tiburon.model.body import (
     BoxShape,
@@ -170,7 +172,11 @@ def _mesh_solid(mesh: MeshShape, coal: Any) -> Solid:
     """Return the features of a mesh.
 
     Raises:
-        ModelFileError: If it is flat, or its triangles are not oriented alike.
+        ModelFileError: If it is flat.
+
+    Warns:
+        ModelWarning: If its triangles are not oriented alike: they are turned, or the mesh is
+            replaced by its convex hull.
     """
     import trimesh
 
@@ -191,16 +197,53 @@ def _mesh_solid(mesh: MeshShape, coal: Any) -> Solid:
     faces = faces[distinct & (np.linalg.norm(across, axis=1) > unit * unit)]
     whole = trimesh.Trimesh(vertices, faces, process=False)
     if not whole.is_winding_consistent:
-        raise ModelFileError(
-            mesh.path,
-            "expected triangles that are counter-clockwise seen from outside, got both "
-            "orientations; repair the mesh in a mesh editor",
-        )
+        vertices, faces = _oriented(mesh.path, vertices, faces, coal)
+        whole = trimesh.Trimesh(vertices, faces, process=False)
     if whole.is_watertight and whole.volume < 0.0:
         faces = faces[:, ::-1]
     found = Solid(vertices, faces)
     _add_objects(found, coal)
     return found
+
+
+def _oriented(path: str, vertices: Array, faces: Indices, coal: Any) -> tuple[Array, Indices]:
+    """Return a mesh whose triangles are oriented alike: the same one, or its convex hull."""
+    import trimesh
+
+    whole = trimesh.Trimesh(vertices, faces, process=False)
+    trimesh.repair.fix_winding(whole)
+    if whole.is_winding_consistent and whole.is_watertight:
+        # each closed part outward
+        trimesh.repair.fix_inversion(whole, multibody=True)
+        vertices, faces = np.array(whole.vertices), np.array(whole.faces)
+        cure = "they were turned alike"
+    else:
+        vertices, faces = _convex_hull(vertices[np.unique(faces)], coal)
+        cure = "the convex hull was taken, since its surface is not closed"
+    warnings.warn(
+        f"mesh {path!r}: triangles should be counter-clockwise seen from outside, got both "
+        f"orientations; {cure}. Repair the mesh in a mesh editor",
+        ModelWarning,
+        stacklevel=caller_level(),
+    )
+    return vertices, faces
+
+
+def _convex_hull(points: Array, coal: Any) -> tuple[Array, Indices]:
+    """Return vertices and outward triangles of the convex hull of points."""
+    listed = coal.StdVec_Vec3s()
+    for point in points:
+        listed.append(point)
+    hull = coal.ConvexBase.convexHull(listed, True, "Qt")
+    vertices = np.array(hull.points())
+    faces = np.array(
+        [[hull.polygons(k)[i] for i in range(3)] for k in range(hull.num_polygons)], dtype=np.int64
+    )
+    corners = vertices[faces]
+    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    inward = np.sum(across * (corners[:, 0] - vertices.mean(axis=0)), axis=1) < 0.0
+    faces[inward] = faces[inward, ::-1]
+    return vertices, faces
 
 
 def _box_solid(size: tuple[float, float, float], coal: Any) -> Solid:
