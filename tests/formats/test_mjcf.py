@@ -299,7 +299,7 @@ def test_chains_of_couplings_refer_to_their_leader(load):
 
 def test_nonlinear_or_cyclic_couplings_become_closures(load):
     model = load(LOOP.format('<joint name="e" joint1="b" joint2="a" polycoef="1 2 3 0 0"/>'))
-    assert model.loops == (tb.JointCoupling("e", "b", "a", (1.0, 2.0, 3.0)),)
+    assert model.loops == (tb.JointCoupling("e", "b", "a", (1.0, 2.0, 3.0), may_start_open=True),)
     ring = """<joint name="e" joint1="b" joint2="a" polycoef="0 2 0 0 0"/>
         <joint name="f" joint1="a" joint2="b" polycoef="0 3 0 0 0"/>"""
     model = load(LOOP.format(ring))
@@ -392,10 +392,52 @@ def test_actuators_and_forces_that_cannot_be_kept_are_reported(tmp_path):
         '<tendon><fixed name="t"><joint joint="a" coef="1"/></fixed></tendon>'
         '<actuator><motor tendon="t"/></actuator>',
     )
-    text = text.replace('name="base"', 'name="base" gravcomp="1"')
     path.write_text(f"<mujoco>{text}</mujoco>")
     with pytest.warns(tb.ModelWarning) as caught:
         tb.load(path)
     message = str(caught[0].message)
-    for words in ("1 tendons", "1 gravity compensations", "1 actuators that are neither"):
-        assert f"left out: {words}" in message
+    assert "left out: 1 tendons; models do not support them: 't'" in message
+    assert "left out: 1 actuators that are neither motors nor thrusters: 'actuator_0'" in message
+
+
+def test_what_is_left_out_is_named(tmp_path):
+    """Servos, mocap bodies and turning friction, each in one sentence with their names."""
+    path = tmp_path / "robot.xml"
+    text = one_body(
+        '<joint name="a" axis="0 0 1"/><geom name="tyre" size="0.1" condim="6"/>',
+        '<worldbody><body name="hand" mocap="true"/></worldbody>'
+        '<actuator><position name="servo" joint="a" kp="5"/><motor name="m" joint="a"/></actuator>',
+    )
+    path.write_text(f"<mujoco>{text}</mujoco>")
+    with pytest.warns(tb.ModelWarning) as caught:
+        tb.load(path)
+    message = str(caught[0].message)
+    assert len(caught) == 1
+    assert "law of 1 servos or muscles, which are actuators of forces here: 'servo'" in message
+    assert "1 mocap bodies, which are fixed here; models do not support them: 'hand'" in message
+    assert "turning and rolling of 1 contacts (condim above 3), which slide only: 'tyre'" in message
+
+
+def test_gravity_compensation_is_that_of_mujoco(tmp_path):
+    """A double pendulum with compensated weights moves as MuJoCo's, to rounding at equal steps."""
+    text = """<mujoco><option timestep="0.001" integrator="RK4"/><worldbody>
+    <body name="a" pos="0 0 1" gravcomp="0.7"><joint axis="0 1 0"/>
+      <geom type="capsule" size=".05" fromto="0 0 0 .5 0 0"/>
+      <body name="b" pos=".5 0 0" gravcomp="1.2"><joint axis="0 1 0"/>
+        <geom type="capsule" size=".05" fromto="0 0 0 .3 .1 .1"/></body></body>
+    </worldbody></mujoco>"""
+    path = tmp_path / "robot.xml"
+    path.write_text(text)
+    model = tb.load(path)
+    assert [body.gravity_compensation for body in model.bodies] == [0.7, 1.2]
+    run = tb.simulate(model, 0.2, dt=1e-3)
+    compiled = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(compiled)
+    for _ in range(200):
+        mujoco.mj_step(compiled, data)
+    np.testing.assert_allclose(run.q[-1], data.qpos, rtol=1e-9)
+    # a passive force: data for dynamics functions, left out with the others
+    free = tb.simulate(model, 0.2, dt=1e-3, passive=False)
+    assert abs(free.q[-1][0] - run.q[-1][0]) > 0.05
+    assert tb.save(model, tmp_path / "robot.toml") == ()
+    assert tb.load(tmp_path / "robot.toml") == model

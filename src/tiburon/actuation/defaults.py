@@ -12,6 +12,7 @@ from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.cylinder_drive import CylinderDrive
 from tiburon.actuation.element import Element, per_degree_of_freedom
 from tiburon.actuation.exact_contact import ExactContact
+from tiburon.actuation.gravity_compensation import GravityCompensation
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_joint_inertia
 from tiburon.actuation.passive import FRICTION_SPEED, passive_elements
 from tiburon.actuation.point_spring import PointSpring
@@ -68,6 +69,8 @@ def elements_of(
         smooth = passive != "stick_slip"
         found += passive_elements(model, friction_speed=friction_speed, coulomb=smooth)
         found += [] if smooth else _stick_slips(model)
+        balance = GravityCompensation.of(model)
+        found += [] if balance is None else [balance]
     if limits:
         stops = JointStops.of(model, frequency=positive("stop_frequency", stop_frequency, "rad/s"))
         found += [] if stops is None else [stops]

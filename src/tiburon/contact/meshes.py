@@ -210,11 +210,12 @@ def _oriented(path: str, vertices: Array, faces: Indices, coal: Any) -> tuple[Ar
     """Return a mesh whose triangles are oriented alike: the same one, or its convex hull."""
     import trimesh
 
-    whole = trimesh.Trimesh(vertices, faces, process=False)
-    trimesh.repair.fix_winding(whole)
+    whole: Any = trimesh.Trimesh(vertices, faces, process=False)
+    repair: Any = trimesh.repair
+    repair.fix_winding(whole)
     if whole.is_winding_consistent and whole.is_watertight:
         # each closed part outward
-        trimesh.repair.fix_inversion(whole, multibody=True)
+        repair.fix_inversion(whole, multibody=True)
         vertices, faces = np.array(whole.vertices), np.array(whole.faces)
         cure = "they were turned alike"
     else:

@@ -65,11 +65,12 @@ COUNTS = {
     "mesh": "nmesh",
     "equality": "neq",
     "actuator": "nu",
+    "tendon": "ntendon",
     "key": "nkey",
 }
 """Number of elements in `MjModel`, by kind, of those whose names are read."""
 
-OTHER_COUNTS = ("ntendon", "npair", "nflex", "nmocap")
+OTHER_COUNTS = ("npair", "nflex", "nmocap")
 """Numbers of other elements."""
 
 SWITCHED_OFF = {

@@ -7,8 +7,8 @@ inertia from geometry are exactly MuJoCo's; the model is built from the compiled
 Bodies, joints and sites keep their names and frames; joints keep their order, so that `to_mujoco`
 and `from_mujoco` convert the coordinates of both. Unnamed elements are named after their kind and
 index. Skipped silently, because they are not part of a robot: cameras, lights, sensors, softness of
-contacts. Skipped with a warning, because they act on the robot: tendons, flexible parts, gravity
-compensation, friction against turning and rolling.
+contacts. Skipped with a warning, because they act on the robot: tendons, flexible
+parts, friction against turning and rolling.
 
 Sliding friction of geometries is that of their shapes, none where condim is 1; so are their bits
 (contype, conaffinity), where not all match. Contact pairs and exclusions of geometries and bodies
@@ -86,6 +86,7 @@ from tiburon.model import (
 from tiburon.model.body import Geometry
 from tiburon.model.closure import Closure
 from tiburon.model.closure_kinds import TendonCoupling
+from tiburon.model.composition import changed
 from tiburon.model.contact_kinds import MAX_BITS, ContactBits, ContactMaterial, bits_match
 from tiburon.model.joints.quaternion import Spherical
 from tiburon.model.value_checks import Vec3
@@ -159,6 +160,10 @@ class Names:
     def actuator(self, index: int) -> str:
         """Return the name of an actuator."""
         return self._given("actuator", index) or f"actuator_{index}"
+
+    def tendon(self, index: int) -> str:
+        """Return the name of a tendon."""
+        return self._given("tendon", index) or f"tendon_{index}"
 
     def new_place(self, wanted: str) -> str:
         """Return a name for a body that the file does not have."""
@@ -351,12 +356,20 @@ def read_contact_pairs(
     for body in _touching_fixed(compiled, fixed):
         # runs of robots with pairs that touch have contact, also without ground
         add(names.fixture, names.body(body), True)
-    turning = int(((compiled.geom_condim > 3) & (compiled.geom_contype != 0)).sum())
-    turning += int((compiled.pair_dim > 3).sum())
+    turning = [
+        names.geom(i) or f"geom {i} of {names.body(compiled.geom_bodyid[i])}"
+        for i in sorted(touching_geoms(compiled))
+        if compiled.geom_condim[i] > 3
+    ]
+    turning += [
+        f"{names.geom(int(compiled.pair_geom1[i]))}/{names.geom(int(compiled.pair_geom2[i]))}"
+        for i in range(compiled.npair)
+        if compiled.pair_dim[i] > 3
+    ]
     if turning:
         findings.add(
-            f"left out: friction against turning and rolling of {turning} contacts (condim above "
-            "3); contacts slide only"
+            f"left out: friction against turning and rolling of {len(turning)} contacts (condim "
+            f"above 3), which slide only: {listed(turning)}"
         )
     return list(found.values())
 
@@ -527,18 +540,19 @@ def read_bodies(
                 bodies.append(Body(link, parent, joint=joint))
                 parent = link
             joint = Fixed(names.new_joint(f"{name}_fixed"), pose=place)
-        bodies.append(
-            lenient_body(
-                parts[index],
-                name,
-                parent,
-                joint,
-                _inertia(compiled, index),
-                shapes.get(index, ()),
-                read_fluid(compiled, index),
-                findings=findings,
-            )
+        body = lenient_body(
+            parts[index],
+            name,
+            parent,
+            joint,
+            _inertia(compiled, index),
+            shapes.get(index, ()),
+            read_fluid(compiled, index),
+            findings=findings,
         )
+        if compiled.body_gravcomp[index]:
+            body = changed(body, gravity_compensation=float(compiled.body_gravcomp[index]))
+        bodies.append(body)
     if shapes.get(0):
         weld = Fixed(names.new_joint(f"{names.fixture}_fixed"))
         bodies.append(Body(names.fixture, WORLD, joint=weld, shapes=tuple(shapes[0])))
@@ -652,7 +666,7 @@ def read_actuators(
     """
     actuators: list[Actuator] = []
     thrusters: list[Thruster] = []
-    others = 0
+    others: list[str] = []
     for i in range(compiled.nu):
         kind, part = int(compiled.actuator_trntype[i]), int(compiled.actuator_trnid[i][0])
         if kind in (TRN_JOINT, TRN_JOINT_IN_PARENT) and _drives_single_axis(compiled, i, part):
@@ -660,10 +674,36 @@ def read_actuators(
         elif kind == TRN_SITE and (thruster := _thruster(compiled, names, i, part)) is not None:
             thrusters.append(thruster)
         else:
-            others += 1
+            others.append(names.actuator(i))
     if others:
-        findings.add(f"left out: {others} actuators that are neither motors nor thrusters")
+        findings.add(
+            f"left out: {len(others)} actuators that are neither motors nor thrusters: "
+            f"{listed(others)}"
+        )
+    laws = [names.actuator(i) for i in range(compiled.nu) if _has_law(compiled, i)]
+    kept = set(laws).difference(others)
+    if kept:
+        findings.add(
+            f"left out: the control law of {len(kept)} servos or muscles, which are actuators of "
+            f"forces here: {listed(sorted(kept))}"
+        )
     return actuators, thrusters
+
+
+MAX_LISTED = 6
+"""Most names in a sentence."""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names for a message."""
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(map(repr, names[:MAX_LISTED])) + more
+
+
+def _has_law(compiled: CompiledModel, i: int) -> bool:
+    """Return whether the force of an actuator is not its control times a constant."""
+    kinds = ("actuator_gaintype", "actuator_biastype", "actuator_dyntype")
+    return any(int(getattr(compiled, kind)[i]) != FIXED_GAIN for kind in kinds)
 
 
 def _drives_single_axis(compiled: CompiledModel, i: int, joint: int) -> bool:
@@ -755,7 +795,7 @@ def read_equalities(
     loops: list[Closure] = []
     ties: list[_Equality] = []
     tendons: list[int] = []
-    others = 0
+    others: list[str] = []
     for i in range(compiled.neq):
         if not compiled.eq_active0[i]:
             continue
@@ -767,9 +807,12 @@ def read_equalities(
         elif kind == EQ_TENDON and all(map(partial(_is_fixed, compiled), _tendons(compiled, i))):
             tendons.append(i)
         else:
-            others += 1
+            others.append(names.equality(i))
     if others:
-        findings.add(f"left out: {others} equalities of spatial tendons or flexible parts")
+        findings.add(
+            f"left out: {len(others)} equalities of spatial tendons or flexible parts: "
+            f"{listed(others)}"
+        )
     reduced, kept, couplings = _reduce(list(bodies), ties)
     loops += [JointCoupling(*tie, may_start_open=True) for tie in kept]
     for i in tendons:
@@ -781,17 +824,19 @@ def read_equalities(
     return reduced, loops
 
 
-def unsupported_tendons(compiled: CompiledModel) -> int:
-    """Count the tendons that a model cannot represent: all but fixed ones in equalities."""
+def unsupported_tendons(compiled: CompiledModel) -> list[int]:
+    """Return the tendons that a model cannot represent: all but fixed ones in equalities."""
     tied: set[int] = set()
     for i in range(compiled.neq):
         if compiled.eq_active0[i] and int(compiled.eq_type[i]) == EQ_TENDON:
             tied.update(_tendons(compiled, i))
     passive = (compiled.tendon_stiffness != 0.0) | (compiled.tendon_limited != 0)
     passive |= (compiled.tendon_damping != 0.0) | (compiled.tendon_frictionloss != 0.0)
-    return sum(
-        k not in tied or passive[k] or not _is_fixed(compiled, k) for k in range(compiled.ntendon)
-    )
+    return [
+        k
+        for k in range(compiled.ntendon)
+        if k not in tied or passive[k] or not _is_fixed(compiled, k)
+    ]
 
 
 def _tendons(compiled: CompiledModel, i: int) -> list[int]:
@@ -970,6 +1015,7 @@ CHECKED_ARRAYS = (
     *("qpos0", "qpos_spring", "key_qpos", "geom_pos", "geom_quat", "geom_size", "geom_fluid"),
     *("site_pos", "site_quat", "eq_data", "actuator_gear", "actuator_gainprm", "mesh_pos"),
     *("mesh_quat", "mesh_scale", "geom_friction", "pair_friction", "hfield_size", "hfield_data"),
+    "body_gravcomp",
 )
 """Arrays of a compiled model that are used, and checked for absurd values."""
 
@@ -1034,7 +1080,7 @@ def read_mjcf(
     except ModelError as error:
         raise ModelFileError(budget.file, str(error), name=error.name) from error
     budget.check_time()
-    _note_losses(compiled, findings)
+    _note_losses(compiled, names, findings)
     findings.warn()
     return model
 
@@ -1152,16 +1198,17 @@ def _parts(compiled: CompiledModel, names: Names, file: str) -> dict[int, FilePa
     }
 
 
-def _note_losses(compiled: CompiledModel, findings: Findings) -> None:
+def _note_losses(compiled: CompiledModel, names: Names, findings: Findings) -> None:
     """Warn about elements that act on the robot and cannot be represented."""
-    for count, words in [
-        (unsupported_tendons(compiled), "tendons"),
-        (compiled.nflex, "flexible parts"),
-        (int((compiled.body_gravcomp != 0.0).sum()), "gravity compensations"),
-        (compiled.nmocap, "mocap bodies, which are fixed here"),
-    ]:
-        if count:
-            findings.add(f"left out: {count} {words}; models do not support them")
+    tendons = [names.tendon(k) for k in unsupported_tendons(compiled)]
+    mocap = [names.body(int(i)) for i in np.flatnonzero(compiled.body_mocapid >= 0)]
+    for found, words in [(tendons, "tendons"), (mocap, "mocap bodies, which are fixed here")]:
+        if found:
+            findings.add(
+                f"left out: {len(found)} {words}; models do not support them: {listed(found)}"
+            )
+    if compiled.nflex:
+        findings.add(f"left out: {compiled.nflex} flexible parts; models do not support them")
 
 
 INITIAL = "initial"

@@ -17,10 +17,11 @@ from tiburon.model.attachments import LinearThrust, Spring, Thruster
 from tiburon.model.body import WORLD, Body, ContactPair, ContactPoint, Frame, Shape
 from tiburon.model.body_fluid import BodyFluid, Fin, added_mass_from, six_by_six_from
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure
+from tiburon.model.composition import changed
 from tiburon.model.contact_kinds import MATERIAL, ContactMaterial
 from tiburon.model.denavit_hartenberg import DHLink, chain_parts
 from tiburon.model.inertia import Inertia
-from tiburon.model.joints import Joint
+from tiburon.model.joints import Fixed, Joint
 from tiburon.model.model import Model
 from tiburon.model.pose import Pose
 
@@ -132,9 +133,14 @@ def _read_body(table: Table, folders: tuple[str, ...], findings: Findings) -> Bo
     fluid = None if fluid_table is None else read_fluid(fluid_table)
     shapes = tuple(read_shape(shape, folders) for shape in table.tables("shape"))
     name, parent = table.text("name"), table.text("parent", WORLD)
+    compensated = table.numbers("gravity_compensation")
     table.finish()
     # other readers keep physically impossible inertias, so files saved from them must load
-    return lenient_body(table, name, parent, joint, inertia, shapes, fluid, findings=findings)
+    body = lenient_body(table, name, parent, joint, inertia, shapes, fluid, findings=findings)
+    if compensated is None:
+        return body
+    checked = table.build(Body, "body", joint=Fixed("fixed"), gravity_compensation=compensated)
+    return changed(body, gravity_compensation=checked.gravity_compensation)
 
 
 def _check_depth(bodies: list[Body], budget: Budget) -> None:

@@ -169,6 +169,8 @@ def _body(body: Body) -> dict[str, Any]:
     table["joint"] = _joint(body.joint)
     if body.inertia != Inertia():
         table["inertia"] = record_table(schema.INERTIA, body.inertia)
+    if body.gravity_compensation:
+        table["gravity_compensation"] = body.gravity_compensation
     if body.fluid is not None:
         table["fluid"] = _fluid(body.fluid, body.name)
     if body.shapes:

@@ -508,6 +508,7 @@ class _Writer:
         submerged = [body.name for body in model.bodies if body.fluid is not None]
         for words, names in [
             ("hydrodynamic coefficients", submerged),
+            ("gravity compensation", [b.name for b in model.bodies if b.gravity_compensation]),
             ("thrusters", [part.name for part in model.thrusters]),
             ("contact points", [part.name for part in model.contacts]),
             ("contact pairs", [part.name for part in model.contact_pairs]),

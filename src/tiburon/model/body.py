@@ -225,6 +225,11 @@ class Body:
     fluid: BodyFluid | None = field(default=None, kw_only=True)
     """Hydrodynamic coefficients; None if water does not act on it."""
 
+    gravity_compensation: float = field(default=0.0, kw_only=True)
+    """Part of its weight that is compensated by a force on its center of mass, as by a spring
+    balance: 1 for all of it. Data only: dynamics functions do not add this force, simulations do
+    with the other passive forces."""
+
     def __post_init__(self) -> None:
         check_name(self.name, "body")
         element = f"body {self.name!r}"
@@ -260,6 +265,8 @@ class Body:
                 name=self.name,
             )
         object.__setattr__(self, "shapes", tuple(shapes))
+        part = number(self.gravity_compensation, element, "gravity_compensation")
+        object.__setattr__(self, "gravity_compensation", part)
         check_fluid(self.name, self.fluid)
 
 
