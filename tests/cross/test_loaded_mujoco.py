@@ -30,6 +30,7 @@ def test_our_model_agrees_with_mujoco():
     )
 
 
+@pytest.mark.filterwarnings("ignore:[^@]*the control law of 1 servos")
 def test_states_convert_without_coupled_joints():
     """`to_mujoco` and `from_mujoco` know the order of a loaded model."""
     peer = LoadedPeer(DIVER)
