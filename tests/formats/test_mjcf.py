@@ -400,6 +400,32 @@ def test_actuators_and_forces_that_cannot_be_kept_are_reported(tmp_path):
     assert "left out: 1 actuators that are neither motors nor thrusters: 'actuator_0'" in message
 
 
+def test_states_with_coupled_joints_convert(tmp_path):
+    """A coupled joint has a variable in MuJoCo: position, velocity and work agree."""
+    text = """<mujoco><worldbody><body name="a"><joint name="one" axis="0 1 0"/><geom size=".1"/>
+    <body name="b" pos=".5 0 0"><joint name="two" axis="0 1 0"/><geom size=".1"/></body></body>
+    <body name="c" pos="0 1 0"><freejoint name="float"/><geom size=".1"/></body></worldbody>
+    <equality><joint joint1="one" joint2="two" polycoef="0.1 -2 0 0 0"/></equality></mujoco>"""
+    path = tmp_path / "robot.xml"
+    path.write_text(text)
+    model = tb.load(path)
+    assert model.joint("one").kind == "coupled"
+    q, v = model.random_state(5, (3,))
+    theirs = tb.to_mujoco(model, q, v, acceleration=2.0 * v, force=3.0 * v)
+    follower, leader = theirs.q[:, 0], theirs.q[:, 1]
+    np.testing.assert_allclose(follower, 0.1 - 2.0 * leader, rtol=1e-12)
+    np.testing.assert_allclose(theirs.v[:, 0], -2.0 * theirs.v[:, 1], rtol=1e-12)
+    np.testing.assert_array_equal(theirs.force[:, 0], 0.0)
+    ours = tb.from_mujoco(model, theirs.q, theirs.v, force=theirs.force)
+    np.testing.assert_allclose(ours.q, q, rtol=1e-12)
+    np.testing.assert_allclose(ours.v, v, rtol=1e-12)
+    # forces on the coupled joint do the same work on its leader
+    loaded = tb.from_mujoco(model, theirs.q, theirs.v, force=[1.0, 0, 0, 0, 0, 0, 0, 0]).force
+    np.testing.assert_allclose((loaded * v).sum(axis=1), theirs.v[:, 0], rtol=1e-12)
+    independent = tb.to_mujoco(model, q, v, joints=["two", "float"])
+    assert independent.q.shape == (3, 8)
+
+
 def test_what_is_left_out_is_named(tmp_path):
     """Servos, mocap bodies and turning friction, each in one sentence with their names."""
     path = tmp_path / "robot.xml"

@@ -91,13 +91,16 @@ class JointMap:
         return np.zeros_like(v)
 
 
-def depth_first(model: "Model", *, alphabetical: bool = False) -> tuple[str, ...]:
+def depth_first(
+    model: "Model", *, alphabetical: bool = False, followers: bool = False
+) -> tuple[str, ...]:
     """Return the moving joints depth first, the order of most other codes.
 
     Args:
         model: The robot.
         alphabetical: Whether branches of a body go by the names of their joints, rather than in
             the order of the model's bodies.
+        followers: Whether to include coupled joints, which have no variables here.
     """
     children: dict[str, list[int]] = {}
     for index, body in enumerate(model.bodies):
@@ -113,7 +116,7 @@ def depth_first(model: "Model", *, alphabetical: bool = False) -> tuple[str, ...
     waiting = branches(WORLD)
     while waiting:
         body = model.bodies[waiting.pop()]
-        if body.joint.nv > 0:
+        if body.joint.nv > 0 or (followers and body.joint.follows is not None):
             order.append(body.joint.name)
         waiting.extend(branches(body.name))
     return tuple(order)
@@ -612,7 +615,101 @@ def _halves(first: Array, second: Array) -> Array:
     return np.concatenate([np.broadcast_to(first, shape), np.broadcast_to(second, shape)], axis=-1)
 
 
-def _mujoco(model: "Model", joints: Iterable[str] | None) -> Converter:
+class _MujocoConverter:
+    """Converts states to and from MuJoCo, where coupled joints have variables of their own."""
+
+    def __init__(self, inner: Converter, names: Sequence[str]) -> None:
+        """Find the places of independent and of coupled joints.
+
+        Args:
+            inner: Converts the independent joints, in the order of `names`.
+            names: All moving joints in MuJoCo's order.
+        """
+        self.inner = inner
+        maps = {m.joint.name: m for m in inner.maps}
+        self.followers = [inner.model.joint(name) for name in names if name not in maps]
+        self.places: dict[str, tuple[Array, list[int], list[int]]] = {}
+        for kind, sizes in (
+            ("q", {name: m.nq for name, m in maps.items()}),
+            ("v", {name: m.joint.nv for name, m in maps.items()}),
+        ):
+            ends = _slices([sizes.get(name, 1) for name in names])
+            where = dict(zip(names, ends, strict=True))
+            own = [k for name in names if name in maps for k in range(*where[name].indices(10**9))]
+            inside = dict(zip(maps, _slices(list(sizes.values())), strict=True))
+            self.places[kind] = (
+                np.array(own, dtype=np.intp),
+                [where[joint.name].start for joint in self.followers],
+                [inside[joint.follows or ""].start for joint in self.followers],
+            )
+
+    def to_theirs(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None,
+        acceleration: ArrayLike | None,
+        force: ArrayLike | None,
+    ) -> JointValues:
+        """Convert our values to theirs; no force acts on coupled joints."""
+        found = self.inner.to_theirs(q, v, acceleration, force)
+        ratios = [float(getattr(joint, "ratio", 0.0)) for joint in self.followers]
+        offsets = [float(getattr(joint, "offset", 0.0)) for joint in self.followers]
+
+        def spread(
+            x: Array | None, kind: str, scale: Sequence[float], shift: Sequence[float]
+        ) -> Any:
+            if x is None or not self.followers:
+                return x
+            own, theirs, leaders = self.places[kind]
+            whole = np.empty((*x.shape[:-1], len(own) + len(theirs)))
+            whole[..., own] = x
+            whole[..., theirs] = np.array(scale) * x[..., leaders] + np.array(shift)
+            return whole
+
+        zero = [0.0] * len(ratios)
+        return JointValues(
+            spread(found.q, "q", ratios, offsets),
+            spread(found.v, "v", ratios, zero),
+            spread(found.acceleration, "v", ratios, zero),
+            spread(found.force, "v", zero, zero),
+        )
+
+    def to_ours(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None,
+        acceleration: ArrayLike | None,
+        force: ArrayLike | None,
+    ) -> JointValues:
+        """Convert their values to ours; forces on coupled joints act on their leaders."""
+        if not self.followers:
+            return self.inner.to_ours(q, v, acceleration, force)
+
+        def kept(name: str, value: ArrayLike | None, kind: str) -> Any:
+            if value is None:
+                return None
+            own, theirs, leaders = self.places[kind]
+            count = len(own) + len(theirs)
+            joints = len(self.inner.maps) + len(self.followers)
+            x = as_batch(value, count, name, f"{count} (of {joints} joints)")
+            found = x[..., own]
+            if name == "force":
+                for joint, place, leader in zip(self.followers, theirs, leaders, strict=True):
+                    found[..., leader] += getattr(joint, "ratio", 0.0) * x[..., place]
+            return found
+
+        return self.inner.to_ours(
+            kept("q", q, "q"),
+            kept("v", v, "v"),
+            kept("acceleration", acceleration, "v"),
+            kept("force", force, "v"),
+        )
+
+
+def _mujoco(model: "Model", joints: Iterable[str] | None) -> _MujocoConverter:
+    names = depth_first(model, followers=True) if joints is None else tuple(joints)
+    coupled = {joint.name for joint in model.joints if joint.follows is not None}
+
     def choose(joint: Joint) -> JointMap:
         if joint.kind == "free":
             return _MujocoFree(joint, world_pose(model, joint, "MuJoCo"))
@@ -620,7 +717,8 @@ def _mujoco(model: "Model", joints: Iterable[str] | None) -> Converter:
             return JointMap(joint)
         raise no_counterpart(joint, "MuJoCo")
 
-    return Converter(model, joint_maps(model, joints, choose))
+    independent = [name for name in names if name not in coupled]
+    return _MujocoConverter(Converter(model, joint_maps(model, independent, choose)), names)
 
 
 @public
@@ -644,7 +742,8 @@ def to_mujoco(
         acceleration: Rate of v, shape (..., nv); that of a free joint also needs v.
         force: Joint force [N or N m], shape (..., nv).
         joints: Our moving joints in MuJoCo's order; by default depth first, branches in the order
-            of our bodies.
+            of our bodies. Coupled joints have variables in MuJoCo: all by default, else those
+            that are named.
 
     Returns:
         `q`, `v`, `acceleration` and `force` in MuJoCo's order; None where none was given.
