@@ -141,6 +141,9 @@ def test_packages_above_the_file_are_found_by_name(package):
     """package://name is a folder of this name above the file, with or without package.xml."""
     robot = package / "robots" / "named.urdf"
     assert mesh_of(tb.load(robot)) == str(package / "meshes" / "link.obj")
+    # some files have one slash too many
+    robot.write_text(URDF.format(mesh="package:///arm_package/meshes/link.obj"))
+    assert mesh_of(tb.load(robot)) == str(package / "meshes" / "link.obj")
 
 
 def test_packages_beside_those_above_the_file_need_a_package_file(package):

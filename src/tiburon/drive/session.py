@@ -108,7 +108,8 @@ class Drive:
             world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
             fluid: The water around the robot: short for a world with this fluid.
             q: Initial configuration [m or rad], shape (nq,), with closed loops;
-                `model.neutral()` by default, or the pose "home" of a robot with loops.
+                `model.neutral()` by default, or the pose "home" of a robot with loops, or the pose
+                "initial" of a file that states where it starts.
             v: Initial joint velocity [m/s or rad/s], shape (nv,); zero by default.
             forces: Elements beside the robot's own.
             sensors: Sensors; the step must divide their periods.

@@ -85,7 +85,7 @@ class MeshPaths:
         if not separator:
             yield os.path.normpath(os.path.join(folder, uri)), None
         elif scheme in PACKAGE_SCHEMES:
-            package, _, inside = unquote(rest).partition("/")
+            package, _, inside = unquote(rest).lstrip("/").partition("/")
             for root, is_above in self._places.packages_named(package):
                 yield os.path.normpath(os.path.join(root, inside)), root if is_above else None
         elif scheme == "file":

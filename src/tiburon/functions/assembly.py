@@ -680,9 +680,14 @@ class Start(NamedTuple):
 
 
 def resting_position(model: Model) -> Array:
-    """Return the default initial configuration: with loops the pose "home", if it has one."""
-    if model.loops and "home" in model.poses:
-        return np.array(model.poses["home"], dtype=np.float64)
+    """Return the default initial configuration.
+
+    With loops the pose "home", if it has one; then the pose "initial", in which files of other
+    programs start; else the neutral configuration.
+    """
+    for name in ("home", "initial") if model.loops else ("initial",):
+        if name in model.poses:
+            return np.array(model.poses[name], dtype=np.float64)
     return np.asarray(model.neutral())
 
 

@@ -115,7 +115,8 @@ def simulate(
         duration: Simulated time [s].
         q: Initial configuration [m or rad], shape (..., nq), with closed loops;
             by default that of the controller (`initial_position`, as of `LoadSharingControl`),
-            else `model.neutral()`, or the pose "home" of a robot with loops.
+            else `model.neutral()`, or the pose "home" of a robot with loops, or the pose
+            "initial" of a file that states where it starts.
         v: Initial joint velocity [m/s or rad/s], shape (..., nv); zero by default.
         x: Initial continuous states of elements and controller, shape (..., nx); by default those
             that the elements define. States for the independent velocities of `Embedding` and
