@@ -165,6 +165,31 @@ def test_geometry_fixed_to_the_world_is_touched(tmp_path):
     assert abs(height - 0.6) < 1e-3
 
 
+SUNK = """<mujoco model="sunk"><worldbody><geom type="plane" size="9 9 .1"/>
+<body name="ball" pos="0 0 .09"><freejoint name="float"/><geom size=".1"/></body>
+</worldbody><keyframe><key name="deep" qpos="1 0 .05 1 0 0 0"/></keyframe></mujoco>"""
+
+
+def test_files_that_start_in_overlap_are_lifted_out(tmp_path):
+    """Named configurations are moved by as much as needed, with a warning; others are refused."""
+    pytest.importorskip("mujoco")
+    path = tmp_path / "sunk.xml"
+    path.write_text(SUNK)
+    model, world = tb.load(path), tb.load_world(path)
+    words = r"'sunk': shapes overlapped at the start, 'ball/ground' most, by 0.01 m.* by 0.01 m or"
+    with pytest.warns(tb.ModelWarning, match=words):
+        run = tb.simulate(model, 0.01, world=world, dt=1e-3)
+    np.testing.assert_allclose(run.q[0], [1, 0, 0, 0, 0, 0, 0.1], atol=1e-9)
+    assert abs(run.q[-1][6] - 0.1) < 1e-6
+    both = np.array([model.poses["deep"], [1, 0, 0, 0, 3, 0, 1.0]])
+    with pytest.warns(tb.ModelWarning, match=r"at the start in 1 of 2 cases, .* by 0.05 m"):
+        found = tb.simulate(model, 0.01, q=both, world=world, dt=1e-3)
+    np.testing.assert_allclose(found.q[0, 0, 4:], [1.0, 0.0, 0.1], atol=1e-9)
+    np.testing.assert_array_equal(found.q[0, 1], both[1])
+    with pytest.raises(tb.DomainError, match="a penetration of"):
+        tb.simulate(model, 0.01, q=[1, 0, 0, 0, 0, 0, 0.06], world=world, dt=1e-3)
+
+
 def test_fixed_geometry_of_pairs_and_exclusions(tmp_path):
     """Pairs touch whatever their bits say; exclusions of the world body hold for its geometry."""
     pytest.importorskip("mujoco")

@@ -25,7 +25,7 @@ from tiburon.drive.tick_python import PartnerTicks
 from tiburon.drive.ticker import Row, Ticker, TickReport
 from tiburon.errors import DomainError, ModelError, OptionError, TiburonError, UnknownNameError
 from tiburon.functions.assembly import closed_start, resting_position
-from tiburon.functions.contact import check_gaps
+from tiburon.functions.contact import clear_start
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.trajectory import Trajectory
@@ -157,7 +157,7 @@ class Drive:
         if self.system.contact is not None:
             refuse_meshes(self.system.contact[0].candidates, "a driven robot")
             if self.system.ends_in_contact:
-                check_gaps(model, position[None], around, contact_pairs)
+                position = clear_start(model, position[None], around, contact_pairs)[0]
             if method in METHODS:
                 refuse_long_contact_steps(self.system, METHODS[method], dt, position[None], 0.0)
         z = starting_states(self.system, position[None], velocity[None], 0.0)[0]

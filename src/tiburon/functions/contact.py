@@ -11,7 +11,7 @@ import numpy as np
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, at_time
 from tiburon.argument_checks import choice, is_number, positive, vector
-from tiburon.arguments import public
+from tiburon.arguments import caller_level, public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.contact.candidates import (
     Candidate,
@@ -363,15 +363,22 @@ def contacts_among(
     return here._replace(velocity=velocity)
 
 
-def check_gaps(
+POSE_TOLERANCE = 1e-6
+"""Distance up to which a start is a named configuration [m or rad]."""
+
+
+def clear_start(
     model: Model,
     q: Array,
     world: World,
     pairs: Pairs | None,
     time: float = 0.0,
     rows: Mapping[str, Array] | None = None,
-) -> None:
-    """Refuse to start a run from a penetration.
+) -> Array:
+    """Return the positions in which runs start, without penetration.
+
+    Robot files of programs with soft contact start with shapes that overlap. Cases that start in a
+    named configuration of the robot are lifted out, with a warning; others are refused.
 
     Args:
         model: The robot.
@@ -385,8 +392,39 @@ def check_gaps(
         DomainError: If shapes overlap by more than `TOUCHING_GAP`; the message names them.
     """
     candidates = _some(model, world, pairs, timed=True)
-    found = contacts_among(model, candidates, q, time=time, geometry=geometry_of(rows))
-    check_overlap(found, "start")
+    geometry = geometry_of(rows)
+    found = contacts_among(model, candidates, q, time=time, geometry=geometry)
+    deep = np.flatnonzero((found.gap < -TOUCHING_GAP).any(axis=-1))
+    if not len(deep) or geometry is not None or not _are_named(model, q[deep]):
+        check_overlap(found, "start")
+        return q
+    lifted = np.array(q)
+    lifted[deep] = lift_out(
+        model, q[deep], world=world, pairs=pairs, time=time if model.plan.depends_on_time else None
+    )
+    case, point = np.unravel_index(int(np.argmin(found.gap)), found.gap.shape)
+    moved = np.abs(model.difference(q[case], lifted[case]))
+    where = f" in {len(deep)} of {len(q)} cases" if len(q) > 1 else ""
+    warnings.warn(
+        f"model {model.name!r}: shapes overlapped at the start{where}, {found.names[int(point)]!r} "
+        f"most, by {-float(found.gap[case, point]):.3g} m, and were lifted out: "
+        f"{model.v_names[int(np.argmax(moved))]!r} moved most, by {moved.max():.3g} m or rad; pass "
+        "q= to choose where the robot starts",
+        ModelWarning,
+        stacklevel=caller_level(),
+    )
+    return lifted
+
+
+def _are_named(model: Model, q: Array) -> bool:
+    """Return whether all positions are named configurations of a robot, or closed near them."""
+    if any(getattr(loop, "may_start_open", False) for loop in model.loops):
+        return True
+    named = [np.array(pose, dtype=np.float64) for pose in model.poses.values()]
+    return all(
+        any(np.abs(model.difference(pose, row)).max() <= POSE_TOLERANCE for pose in named)
+        for row in q
+    )
 
 
 def check_overlap(here: Contacts, element: str) -> None:

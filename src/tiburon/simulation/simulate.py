@@ -20,7 +20,7 @@ from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.contact.compliant import ContactLaw
 from tiburon.errors import DomainError, ModelError, OptionError, RunFileError, ShapeError, shown
 from tiburon.functions.assembly import check_switched_start, closed_start, resting_position
-from tiburon.functions.contact import check_gaps
+from tiburon.functions.contact import clear_start
 from tiburon.functions.library import GEOMETRY, check_places
 from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.metric import checked_tolerance
@@ -276,14 +276,14 @@ class Preparation(NamedTuple):
             _start_on_paths(system, state, setup.begin, rows.get(ELEMENTS), (q is None, v is None))
         if model.loops and (not setup.loop_method or setup.loop_method[:2] == ("denoc", "minimal")):
             _close(system, state, setup.begin, rows)
+        if system.contact is not None and (system.is_exact or system.ends_in_contact):
+            given = state[:, : model.nq]
+            given[:] = clear_start(model, given, self.around, self.contact_pairs, setup.begin, rows)
         if system.coordinates is not None:
             inner = state[:, model.nq + model.nv :]
             inner[:, system.coordinates.states] = starting_coordinates(system, state[:, : model.nq])
         if system.contact is not None:
             positions, velocities = np.split(state[:, : model.nq + model.nv], [model.nq], axis=1)
-            if system.is_exact or system.ends_in_contact:
-                pairs = self.contact_pairs
-                check_gaps(model, positions, self.around, pairs, setup.begin, rows)
             held[:, system.discrete] = starting_states(
                 system, positions, velocities, setup.begin, rows
             )
