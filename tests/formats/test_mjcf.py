@@ -1,5 +1,7 @@
 """MJCF files: the same numbers as MuJoCo, everything else as data."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -398,6 +400,36 @@ def test_actuators_and_forces_that_cannot_be_kept_are_reported(tmp_path):
     message = str(caught[0].message)
     assert "left out: 1 tendons; models do not support them: 't'" in message
     assert "left out: 1 actuators that are neither motors nor thrusters: 'actuator_0'" in message
+
+
+def test_tendons_over_one_joint_are_part_of_the_joint(tmp_path):
+    """Armature, damping and friction, by the moment arm, as MuJoCo's mass matrix has them."""
+    text = """<mujoco><worldbody><body name="a"><joint name="one" axis="0 1 0" damping=".5"/>
+    <geom size=".1"/><body name="b" pos=".5 0 0"><joint name="two" axis="0 1 0"/><geom size=".1"/>
+    </body></body></worldbody><tendon>
+    <fixed name="belt" armature="0.2" damping="0.3" frictionloss="0.4">
+    <joint joint="one" coef="-2"/></fixed>{more}</tendon></mujoco>"""
+    path = tmp_path / "robot.xml"
+    path.write_text(text.format(more=""))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = tb.load(path)
+    joint = model.joint("one")
+    assert joint.armature == pytest.approx(0.8)
+    assert joint.passive.damping == pytest.approx(0.5 + 4.0 * 0.3)
+    assert joint.passive.friction == pytest.approx(0.8)
+    compiled = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(compiled)
+    data.qpos[:] = [0.3, -0.7]
+    mujoco.mj_forward(compiled, data)
+    M = np.zeros((2, 2))
+    mujoco.mj_fullM(compiled, data, M)
+    np.testing.assert_allclose(tb.mass_matrix(model, [0.3, -0.7]), M, rtol=1e-12)
+    both = '<joint joint="one" coef="1"/><joint joint="two" coef="1"/>'
+    two = f'<fixed name="pair" armature="1">{both}</fixed>'
+    path.write_text(text.format(more=two))
+    with pytest.warns(tb.ModelWarning, match="left out: 1 tendons; models .* 'pair'"):
+        tb.load(path)
 
 
 def test_states_with_coupled_joints_convert(tmp_path):

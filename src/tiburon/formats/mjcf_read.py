@@ -508,7 +508,7 @@ def read_bodies(
     Shapes and positions in the file are by index of the body. Geometry of the world body is that of
     a fixed body, the last one.
     """
-    armatures = _armatures(compiled)
+    armatures, belts = _armatures(compiled), _belts(compiled)
     if _any_nonlinear(compiled):
         findings.add("left out: nonlinear springs and dampers of joints")
     bodies: list[Body] = []
@@ -531,7 +531,7 @@ def read_bodies(
                 anchor = (0.0, 0.0, 0.0)
             if kind == FREE:
                 parent, place = WORLD, Pose()
-            joint = _joint(compiled, names, j, place @ Pose(translation=anchor), armatures)
+            joint = _joint(compiled, names, j, place @ Pose(translation=anchor), armatures, belts)
             x, y, z = anchor
             place = Pose(translation=(-x, -y, -z)) if any(anchor) else Pose()
         if joint is None or place != Pose():
@@ -560,7 +560,12 @@ def read_bodies(
 
 
 def _joint(
-    compiled: CompiledModel, names: Names, j: int, pose: Pose, armatures: list[float]
+    compiled: CompiledModel,
+    names: Names,
+    j: int,
+    pose: Pose,
+    armatures: list[float],
+    belts: Mapping[int, tuple[float, float]],
 ) -> Joint:
     """Return one joint with its limits, friction and armature."""
     kind, name = int(compiled.jnt_type[j]), names.joint(j)
@@ -568,7 +573,7 @@ def _joint(
     data: dict[str, Any] = {
         "pose": pose,
         "limits": _limits(compiled, j, kind),
-        "passive": _passive(compiled, j, kind),
+        "passive": _passive(compiled, j, kind, belts.get(j, (0.0, 0.0))),
         "armature": armatures[j],
     }
     if kind == FREE:
@@ -589,7 +594,20 @@ def _armatures(compiled: CompiledModel) -> list[float]:
         if own and int(compiled.actuator_trntype[i]) in (TRN_JOINT, TRN_JOINT_IN_PARENT):
             gear = float(compiled.actuator_gear[i][0])
             armatures[int(compiled.actuator_trnid[i][0])] += gear * gear * float(own)
+    # tendons have armature since MuJoCo 3.3
+    for k, own in enumerate(getattr(compiled, "tendon_armature", ())):
+        if own and (single := single_joint(compiled, k)) is not None:
+            joint, arm = single
+            armatures[joint] += arm * arm * float(own)
     return armatures
+
+
+def single_joint(compiled: CompiledModel, tendon: int) -> tuple[int, float] | None:
+    """Return the joint of a fixed tendon over one joint, and its moment arm; None of others."""
+    own = _wraps(compiled, tendon)
+    if own.stop - own.start != 1 or not _is_fixed(compiled, tendon):
+        return None
+    return int(compiled.wrap_objid[own.start]), float(compiled.wrap_prm[own.start])
 
 
 def _limits(compiled: CompiledModel, j: int, kind: int) -> JointLimits | None:
@@ -602,10 +620,27 @@ def _limits(compiled: CompiledModel, j: int, kind: int) -> JointLimits | None:
     return JointLimits(**given) if given else None
 
 
-def _passive(compiled: CompiledModel, j: int, kind: int) -> JointPassive | None:
+def _belts(compiled: CompiledModel) -> dict[int, tuple[float, float]]:
+    """Return the damping and friction of joints by tendons over them alone."""
+    found: dict[int, tuple[float, float]] = {}
+    for k in range(compiled.ntendon):
+        if (single := single_joint(compiled, k)) is not None:
+            joint, arm = single
+            damping, friction = found.get(joint, (0.0, 0.0))
+            damping += arm * arm * float(compiled.tendon_damping[k])
+            friction += abs(arm) * float(compiled.tendon_frictionloss[k])
+            found[joint] = (damping, friction)
+    return found
+
+
+def _passive(
+    compiled: CompiledModel, j: int, kind: int, belt: tuple[float, float]
+) -> JointPassive | None:
     dof, q = int(compiled.jnt_dofadr[j]), int(compiled.jnt_qposadr[j])
     damping = float(compiled.dof_damping[dof])
     friction = float(compiled.dof_frictionloss[dof])
+    damping += belt[0]
+    friction += belt[1]
     stiffness = float(compiled.jnt_stiffness[j])
     if not (damping or friction or stiffness):
         return None
@@ -825,18 +860,27 @@ def read_equalities(
 
 
 def unsupported_tendons(compiled: CompiledModel) -> list[int]:
-    """Return the tendons that a model cannot represent: all but fixed ones in equalities."""
+    """Return the tendons that a model cannot represent.
+
+    All but fixed ones in equalities, and those over one joint whose damping, friction and armature
+    are those of the joint.
+    """
     tied: set[int] = set()
     for i in range(compiled.neq):
         if compiled.eq_active0[i] and int(compiled.eq_type[i]) == EQ_TENDON:
             tied.update(_tendons(compiled, i))
     passive = (compiled.tendon_stiffness != 0.0) | (compiled.tendon_limited != 0)
-    passive |= (compiled.tendon_damping != 0.0) | (compiled.tendon_frictionloss != 0.0)
-    return [
-        k
-        for k in range(compiled.ntendon)
-        if k not in tied or passive[k] or not _is_fixed(compiled, k)
-    ]
+    shared = (compiled.tendon_damping != 0.0) | (compiled.tendon_frictionloss != 0.0)
+    if hasattr(compiled, "tendon_armature"):
+        shared |= compiled.tendon_armature != 0.0
+    found = []
+    for k in range(compiled.ntendon):
+        # damping, friction and armature of a tendon over one joint are those of the joint
+        is_single = single_joint(compiled, k) is not None
+        kept = k in tied or (is_single and shared[k])
+        if not kept or passive[k] or (shared[k] and not is_single) or not _is_fixed(compiled, k):
+            found.append(k)
+    return found
 
 
 def _tendons(compiled: CompiledModel, i: int) -> list[int]:
