@@ -22,8 +22,10 @@ def test_stick_slip_friction_holds_a_load_under_which_smooth_friction_creeps():
     """A hinge with friction under half its load: at rest with the one, slow with the other."""
     load = tb.JointForceSchedule("load", "hinge", times=(0.0,), forces=(0.5,))
     rubbing = wheel(passive=tb.JointPassive(friction=1.0))
-    creeping = tb.simulate(rubbing, 1.0, world=FREE, forces=[load], record=tb.Record(dt=1.0))
-    assert creeping.v[-1, 0] == pytest.approx(0.01 * math.atanh(0.5), rel=1e-6)
+    creeping = tb.simulate(
+        rubbing, 1.0, world=FREE, forces=[load], method="dopri5", record=tb.Record(dt=1.0)
+    )
+    assert creeping.v[-1, 0] == pytest.approx(0.01 * math.atanh(0.5), rel=1e-5)
     holding = tb.simulate(
         rubbing, 1.0, world=FREE, forces=[load], record=tb.Record(dt=1.0), passive="stick_slip"
     )

@@ -1,9 +1,11 @@
 """Default force elements of a robot, from its own data."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from tiburon.actuation.actuator_drive import ForceDrive, MotorDrive
 from tiburon.actuation.cable_drive import CableDrive
@@ -13,11 +15,20 @@ from tiburon.actuation.cylinder_drive import CylinderDrive
 from tiburon.actuation.element import Element, per_degree_of_freedom
 from tiburon.actuation.exact_contact import ExactContact
 from tiburon.actuation.gravity_compensation import GravityCompensation
+from tiburon.actuation.joint_laws import (
+    PASSIVE,
+    STOP,
+    JointLaws,
+    LawChoice,
+    chosen_joints,
+    resolved_joints,
+    rubbing_joints,
+)
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_joint_inertia
 from tiburon.actuation.passive import FRICTION_SPEED, passive_elements
 from tiburon.actuation.point_spring import PointSpring
 from tiburon.actuation.rigid_contact import LAWS, RigidContact
-from tiburon.actuation.stick_slip import StickSlip
+from tiburon.actuation.stick_slip import STICK_FREQUENCY, StickSlip
 from tiburon.actuation.thruster_drive import ThrusterDrive
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
@@ -47,6 +58,7 @@ def elements_of(
     limits: bool = True,
     friction_speed: float = FRICTION_SPEED,
     stop_frequency: float = STOP_FREQUENCY,
+    laws: Sequence[LawChoice] = (),
 ) -> tuple[Element, ...]:
     """Return the force elements of a robot: actuators, thrusters, friction, springs, stops.
 
@@ -58,23 +70,41 @@ def elements_of(
         limits: Whether joints have stops at their `JointLimits`.
         friction_speed: Speed over which smooth friction changes sign [rad/s or m/s].
         stop_frequency: Natural frequency of the moved inertia on its stop [rad/s].
+        laws: Friction, damping, springs and stops of joints that act at the ends of steps, as
+            `unresolved_laws` chooses them.
 
     Returns:
-        Actuators, thrusters, cylinders, cables, springs, passive forces, stops, each in order.
+        Actuators, thrusters, cylinders, cables, springs, passive forces, stops, each in order; last
+        the laws at the ends of steps.
     """
-    if passive not in PASSIVES:
-        raise OptionError("passive", PASSIVES, passive)
+    check_passive(passive)
     found = list(as_elements((*model.actuators, *model.thrusters, *model.cylinders, *model.cables)))
     if passive:
         smooth = passive != "stick_slip"
-        found += passive_elements(model, friction_speed=friction_speed, coulomb=smooth)
-        found += [] if smooth else _stick_slips(model)
+        ended = chosen_joints(laws, PASSIVE)
+        found += passive_elements(
+            model,
+            friction_speed=friction_speed,
+            coulomb=smooth,
+            at_ends=ended,
+            resolved=resolved_joints(model, laws),
+        )
+        found += [] if smooth else _stick_slips(model, rubbing_joints(laws))
         balance = GravityCompensation.of(model)
         found += [] if balance is None else [balance]
     if limits:
-        stops = JointStops.of(model, frequency=positive("stop_frequency", stop_frequency, "rad/s"))
+        frequency = positive("stop_frequency", stop_frequency, "rad/s")
+        stops = JointStops.of(model, frequency=frequency, at_ends=chosen_joints(laws, STOP))
         found += [] if stops is None else [stops]
-    return tuple(found)
+    last = JointLaws.of(model, laws) if laws else None
+    return tuple(found) if last is None else (*found, last)
+
+
+def check_passive(passive: object) -> None:
+    """Raise OptionError unless `passive` is an option of passive forces."""
+    known = isinstance(passive, (bool, np.bool_, str)) and passive in PASSIVES
+    if not known:
+        raise OptionError("passive", PASSIVES, passive)
 
 
 def as_elements(parts: Iterable[object]) -> tuple[Element, ...]:
@@ -223,16 +253,15 @@ def contact_elements(
     return () if found is None else (found,)
 
 
-STICK_FREQUENCY = 300.0
-"""Default natural frequency of the moved inertia on the bristles [rad/s]."""
+def _stick_slips(model: Model, at_ends: Collection[str]) -> list[Element]:
+    """Return stick-slip elements of joints with Coulomb friction, scaled by inertia.
 
-
-def _stick_slips(model: Model) -> list[Element]:
-    """Return stick-slip elements of all joints with Coulomb friction, scaled by inertia."""
+    Joints whose friction acts at the ends of steps stick anyway.
+    """
     found: list[Element] = []
     inertias = apparent_joint_inertia(model)
     for joint in model.joints:
-        if joint.passive is None or joint.dof == 0:
+        if joint.passive is None or joint.dof == 0 or joint.name in at_ends:
             continue
         inertia = inertias[model.slice(joint.name, of="v")]
         ratio = joint.ratio if isinstance(joint, Coupled) else 1.0

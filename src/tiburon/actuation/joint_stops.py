@@ -1,7 +1,7 @@
 """Joint stops: one-sided spring-dampers at the position limits of `JointLimits`."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 
 import numpy as np
 
@@ -118,6 +118,7 @@ class JointStops(Element):
         frequency: float = STOP_FREQUENCY,
         damping_ratio: float = STOP_DAMPING_RATIO,
         ramp: float = STOP_RAMP,
+        at_ends: Collection[str] = (),
     ) -> "JointStops | None":
         """Return the stops of a robot, scaled by its inertia; None if no joint is limited.
 
@@ -129,6 +130,7 @@ class JointStops(Element):
             frequency: w [rad/s]; explicit steps should stay below 0.3 / w.
             damping_ratio: z, as a fraction of critical damping.
             ramp: Depth at which the damping is complete [rad or m].
+            at_ends: Joints whose stops act at the ends of steps (`JointLaws`) and are left out.
         """
         for quantity, value in (("frequency", frequency), ("damping_ratio", damping_ratio)):
             positive(quantity, value)
@@ -136,7 +138,7 @@ class JointStops(Element):
         stops = []
         for joint in model.joints:
             limits = joint.limits
-            if limits is None or joint.dof == 0:
+            if limits is None or joint.dof == 0 or joint.name in at_ends:
                 continue
             for dof_index, low, high in _limited(joint):
                 if math.isinf(low) and math.isinf(high):

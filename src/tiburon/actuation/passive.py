@@ -11,6 +11,7 @@ free joint also has springs along the axes of its rest pose.
 """
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,6 +43,9 @@ from tiburon.spatial.rotations import (
 )
 from tiburon.spatial.vec3 import matrix_vector, transpose, vec3
 
+PARTS = ("damping", "friction", "stiffness", "rest")
+"""Values of a `JointPassive`."""
+
 FRICTION_SPEED = 0.01
 """Default speed over which smooth Coulomb friction changes sign [rad/s or m/s].
 
@@ -60,6 +64,11 @@ def friction_force(friction: Scalar, speed: Scalar, v: Scalar) -> Scalar:
         v: Velocity [m/s or rad/s].
     """
     return -friction * np.tanh(v / speed)
+
+
+def is_axial(joint: Joint) -> bool:
+    """Return whether the velocities of a joint are the rates of its position variables."""
+    return joint.follows is not None or joint.nq == joint.nv
 
 
 def rest_position(joint: Joint, rest: PerDof) -> tuple[float, ...]:
@@ -144,6 +153,13 @@ class PassiveJoints(Element):
     run_time: tuple[str, ...] = ()
     """Values that are run-time parameters even where zero: names such as "knee.damping"."""
 
+    at_ends: tuple[str, ...] = ()
+    """Joints whose forces act at the ends of steps (`JointLaws`); of joints whose velocities are no
+    rates of positions, all but springs."""
+
+    resolved: tuple[str, ...] = ()
+    """Joints of those whose forces do so in other cases of a batch only."""
+
     def __post_init__(self) -> None:
         speed = number(self.friction_speed, "passive forces", "friction_speed")
         if speed <= 0.0:
@@ -155,18 +171,24 @@ class PassiveJoints(Element):
 
     @classmethod
     def of(
-        cls, model: Model, *, friction_speed: float = FRICTION_SPEED, coulomb: bool = True
+        cls,
+        model: Model,
+        *,
+        friction_speed: float = FRICTION_SPEED,
+        coulomb: bool = True,
+        at_ends: tuple[str, ...] = (),
+        resolved: tuple[str, ...] = (),
     ) -> "PassiveJoints | None":
         """Return the passive forces of a robot; None if it has none."""
         named = tuple(sorted(model.run_time.passives))
-        found = cls("passive", model.joints, friction_speed, coulomb, named)
+        found = cls("passive", model.joints, friction_speed, coulomb, named, at_ends, resolved)
         acting = tuple(
             joint
             for joint in model.joints
             if joint.dof
-            and (any(found._named(joint)) or any(any(x) for x in found._values(joint)[:3]))
+            and (any(found._named(joint)) or any(any(x) for x in found._taken(joint)[:3]))
         )
-        return cls("passive", acting, friction_speed, coulomb, named) if acting else None
+        return replace(found, joints=acting) if acting else None
 
     def output_names(self, model: Model) -> tuple[str, ...]:
         """Return spring energy [J] and dissipated power [W]."""
@@ -220,24 +242,41 @@ class PassiveJoints(Element):
         return Action(spread_forces(now.model, forces), outputs=outputs)
 
     def _values(self, joint: Joint) -> tuple[tuple[float, ...], ...]:
-        """Return damping, friction and stiffness per degree of freedom, and the rest position."""
+        """Return damping, friction and stiffness per degree of freedom, and the rest position.
+
+        Zeros where the forces act at the ends of steps.
+        """
+        damping, rubbing, stiffness, rest = self._taken(joint)
+        if joint.name in self.at_ends and joint.name not in self.resolved:
+            none = (0.0,) * joint.dof
+            damping, rubbing = none, none
+            stiffness = none if is_axial(joint) else stiffness
+        return damping, rubbing, stiffness, rest
+
+    def _taken(self, joint: Joint) -> tuple[tuple[float, ...], ...]:
+        """Return the same of all forces that code computes, whether they act or not."""
         passive = joint.passive or JointPassive()
         friction = passive.friction if self.coulomb else 0.0
         rates = (passive.damping, friction, passive.stiffness)
+        if joint.name in self.at_ends and not self._varies(joint):
+            rates = (0.0, 0.0, 0.0 if is_axial(joint) else passive.stiffness)
         damping, rubbing, stiffness = (per_degree_of_freedom(x, joint) for x in rates)
         springs = any(stiffness) or self._named(joint)[2]
         rest = rest_position(joint, passive.rest) if springs else ()
         return damping, rubbing, stiffness, rest
 
+    def _varies(self, joint: Joint) -> bool:
+        """Return whether values of a joint are run-time parameters by name."""
+        return any(f"{joint.name}.{word}" in self.run_time for word in PARTS)
+
     def _named(self, joint: Joint) -> tuple[bool, ...]:
         """Return which of damping, friction, stiffness and rest are run-time parameters if zero."""
-        words = ("damping", "friction", "stiffness", "rest")
-        damping, friction, *springs = (f"{joint.name}.{word}" in self.run_time for word in words)
+        damping, friction, *springs = (f"{joint.name}.{word}" in self.run_time for word in PARTS)
         return (damping, friction and self.coulomb, any(springs), any(springs))
 
     def _takes(self, joint: Joint) -> tuple[tuple[bool, ...], ...]:
         """Return which values are run-time parameters: nonzero and named ones."""
-        groups = zip(self._values(joint), self._named(joint), strict=True)
+        groups = zip(self._taken(joint), self._named(joint), strict=True)
         return tuple(tuple(named or x != 0.0 for x in group) for group, named in groups)
 
 
@@ -261,7 +300,12 @@ def passive_forces(
 
 
 def passive_elements(
-    model: Model, *, friction_speed: float = FRICTION_SPEED, coulomb: bool = True
+    model: Model,
+    *,
+    friction_speed: float = FRICTION_SPEED,
+    coulomb: bool = True,
+    at_ends: tuple[str, ...] = (),
+    resolved: tuple[str, ...] = (),
 ) -> tuple[Element, ...]:
     """Return springs between frames, and friction and springs of joints, of a robot.
 
@@ -269,7 +313,11 @@ def passive_elements(
         model: The robot.
         friction_speed: Speed over which Coulomb friction changes sign [rad/s or m/s].
         coulomb: Whether Coulomb friction is included.
+        at_ends: Joints whose forces act at the ends of steps and are left out.
+        resolved: Joints of those whose forces do so in other cases of a batch only.
     """
     springs = tuple(PointSpring(spring.name, spring) for spring in model.springs)
-    joints = PassiveJoints.of(model, friction_speed=friction_speed, coulomb=coulomb)
+    joints = PassiveJoints.of(
+        model, friction_speed=friction_speed, coulomb=coulomb, at_ends=at_ends, resolved=resolved
+    )
     return springs if joints is None else (*springs, joints)

@@ -8,7 +8,14 @@ import numpy as np
 from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
 from tiburon.contact.candidates import surfaces_of
-from tiburon.contact.rigid import TOLERANCE, Compliance, PointState, RigidStep, rigid_step
+from tiburon.contact.rigid import (
+    TOLERANCE,
+    BoundRow,
+    Compliance,
+    PointState,
+    RigidStep,
+    rigid_step,
+)
 from tiburon.contact.rows import PointRows, swept_rows
 from tiburon.model import Plan
 from tiburon.record import field, record
@@ -92,6 +99,7 @@ class RigidContact(ContactElement):
         h: Scalar,
         tolerance: Scalar,
         time: Scalar,
+        bounds: Sequence[BoundRow] = (),
     ) -> tuple[RigidStep, tuple[Scalar, ...]]:
         """Return what contacts make of a step, and the states after it; see `rigid_step`.
 
@@ -114,6 +122,7 @@ class RigidContact(ContactElement):
             h,
             tolerance,
             convex=self.law == "convex",
+            bounds=bounds,
         )
         after = [y for state in found.states for y in (*state.force, state.sticking)]
         peaks = self.raised_peaks(z, [_square(state.force) for state in found.states])
@@ -126,6 +135,11 @@ class RigidContact(ContactElement):
             -least > depth, lambda: (-least, _place(gaps, least), time), (depth, deepest, when)
         )
         return found, (*after, *own, largest, place, *depths, *peaks)
+
+    def states_apart(self, z: Scalars) -> Scalars:
+        """Return the states after a step in which nothing came near anything else."""
+        points = len(POINT_STATES) * len(self.point_names)
+        return (*(0.0,) * (points + 3), *z[points + 3 :])
 
 
 def _place(values: Scalars, value: Scalar) -> Scalar:

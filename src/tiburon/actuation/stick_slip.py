@@ -24,6 +24,9 @@ from tiburon.model import Model
 from tiburon.model.value_checks import check_name, number
 from tiburon.record import record
 
+STICK_FREQUENCY = 300.0
+"""Natural frequency of the moved inertia on the bristles of `passive="stick_slip"` [rad/s]."""
+
 ELASTIC_FRACTION = 0.7
 """Fraction of the kinetic friction up to which the deflection is purely elastic."""
 

@@ -29,7 +29,8 @@ bounce that would end within the step it began in goes over into rest that way.
 """
 
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,6 +119,35 @@ class PointState(NamedTuple):
     """Whether it touched without slipping at the end of the last step: 1 or 0."""
 
 
+class BoundRow(NamedTuple):
+    """Dry friction or a stop along a row of joint velocities, beside contact points of a step.
+
+    Dry friction is a brake shoe without mass across the row that a known force presses: its cone
+    has a fixed radius. A stop is a contact without friction.
+    """
+
+    row: ContactRow
+    """Velocity along it, by velocity variable."""
+
+    held: Scalar
+    """Impulse with the force of the last step [N s or N m s]."""
+
+    friction: Scalar | None = None
+    """Largest friction, as an impulse [N s or N m s]; None for a stop."""
+
+    stuck: Scalar = 0.0
+    """Whether friction held it at rest in the last step: 1 or 0."""
+
+    gap: Scalar = 0.0
+    """Distance from the stop at the start of the step [m or rad]."""
+
+    speed: Scalar = 0.0
+    """Velocity away from the stop at the start of the step [m/s or rad/s]."""
+
+    sign: Scalar = 1.0
+    """Sign of the joint force of the stop."""
+
+
 class RowGroup(NamedTuple):
     """Rows of A of one contact point, or rows of a body that its contact points share."""
 
@@ -182,6 +212,13 @@ class Compliance(NamedTuple):
 
     metric: TreeMetric | None = None
     """The factors of H, where it has been formed."""
+
+    accelerate: Callable[[ContactRow], Scalars] | None = None
+    """Returns the change of joint velocities that joint impulses cause, nv scalars; None where it
+    was not asked for."""
+
+    shoes: tuple[Scalar, ...] = ()
+    """Square of the normal row of each `BoundRow`; 0 for stops."""
 
     @property
     def supports(self) -> list[list[int]]:
@@ -281,6 +318,15 @@ class RigidStep(NamedTuple):
     pressed: "Pressed"
     """Speeds at which contact points close in the step."""
 
+    shifted: Scalars
+    """What impulses change of `mean` [m/s or rad/s]."""
+
+    bounds: list[Scalar]
+    """Impulse along each row of a joint [N s or N m s]."""
+
+    lands: Scalar
+    """Whether impulses of collisions are among them."""
+
 
 class Pressed(NamedTuple):
     """Speeds at which contact points close in a step; zeros where its impulses are exact enough.
@@ -306,6 +352,8 @@ def compliance_of(
     loops: Sequence[ContactRow] = (),
     cut: Scalar = MIN_CUT,
     held: Collection[int] = (),
+    bounds: Sequence[BoundRow] | None = None,
+    added: Mapping[int, Scalar] = MappingProxyType({}),
 ) -> Compliance:
     """Return the compliance of a robot at its contact points.
 
@@ -316,11 +364,14 @@ def compliance_of(
         loops: Jacobian of the loop constraints; motion that violates them is left out.
         cut: Length, relative to the longest, below which a loop constraint is redundant.
         held: Velocity variables that no impulse changes.
+        bounds: Rows of joints that follow those of the points; None where joint impulses do not
+            matter.
+        added: What stiff forces add to the diagonal of the mass matrix, by velocity variable.
     """
     # of few like points among others, code for lanes would be long
     alike = sum(point.carrier is not None and bool(point.carrier.alike) for point in points)
-    like = not held and 2 * alike > len(points)
-    metric = _articulated(plan, q) if like else _factored(plan, q, held)
+    like = not held and not added and bounds is None and 2 * alike > len(points)
+    metric = _articulated(plan, q) if like else _factored(plan, q, held, added)
     roots = metric.roots
 
     def scaled(row: ContactRow) -> ContactRow:
@@ -338,20 +389,50 @@ def compliance_of(
                 rows += _scaled_once(metric, roots, given)
             else:
                 rows += [scaled(row) for row in given]
+    of_points = len(rows)
+    rows += [scaled(_without([bound.row], held)[0]) for bound in bounds or ()]
     if loops:
         closed = [scaled(row) for row in loops]
         factor = factor_orthogonal(_columns(closed, plan.nv), cut=cut)
+
+    def permitted(rows: list[ContactRow]) -> list[ContactRow]:
+        """Return rows without what loops do not allow."""
+        if not (loops and rows):
+            return rows
         lost = factor.project_range(_columns(rows, plan.nv))
-        rows = [
+        return [
             {i: row.get(i, 0.0) - lost[i, k] for i in range(plan.nv)} for k, row in enumerate(rows)
         ]
+
+    rows = permitted(rows)
     groups, start = [], 0
     for one in forms:
         groups.append(RowGroup(one.form, rows[start : start + one.size], one.numbers))
         start += one.size
+    size, shoes = plan.nv, []
+    joint_rows, rows = rows[of_points:], rows[:of_points]
+    for bound, along in zip(bounds or (), joint_rows, strict=True):
+        if bound.friction is None:
+            three: list[ContactRow] = [{}, {}, along]
+            shoes.append(0.0)
+        else:
+            # as stiff across as along, so that no scale decides
+            square: Scalar = 0.0
+            for x in along.values():
+                square = square + x * x
+            square = np.where(square > 0.0, square, 1.0)
+            three = [along, {}, {size: np.sqrt(square)}]
+            shoes.append(square)
+            size += 1
+        groups.append(RowGroup(OWN, three, [()]))
+        rows += three
 
     def response(y: Sequence[Scalar]) -> Scalars:
-        return metric.solve_lower([a * b for a, b in zip(roots, y, strict=True)])
+        return metric.solve_lower([a * b for a, b in zip(roots, y, strict=False)])
+
+    def accelerate(impulse: ContactRow) -> Scalars:
+        (row,) = permitted([scaled(_without([impulse], held)[0])])
+        return response([row.get(i, 0.0) for i in range(plan.nv)])
 
     def closing(rates: Sequence[Scalar]) -> Scalars:
         return response(factor.solve_transpose(as_traced(list(rates))).tolist())
@@ -359,9 +440,13 @@ def compliance_of(
     closes = closing if loops else None
     formed = metric if isinstance(metric, TreeMetric) else None
     if all(group.form == OWN for group in groups):
-        return Compliance(rows, response, plan.nv, closes, metric=formed)
-    every = LazyRows(lambda: [row for group in groups for row in group.own_rows()])
-    return Compliance(every, response, plan.nv, closes, tuple(groups), formed)
+        found = Compliance(rows, response, size, closes, metric=formed)
+    else:
+        every = LazyRows(lambda: [row for group in groups for row in group.own_rows()])
+        found = Compliance(every, response, size, closes, tuple(groups), formed)
+    if bounds is None:
+        return found
+    return found._replace(accelerate=accelerate, shoes=tuple(shoes))
 
 
 def _without(rows: Sequence[ContactRow], held: Collection[int]) -> list[ContactRow]:
@@ -372,10 +457,17 @@ def _without(rows: Sequence[ContactRow], held: Collection[int]) -> list[ContactR
     return [dict.fromkeys(sorted(row)[:1], 0.0) for row in rows]
 
 
-def _factored(plan: Plan, q: Sequence[Scalar], held: Collection[int]) -> TreeMetric:
+def _factored(
+    plan: Plan, q: Sequence[Scalar], held: Collection[int], added: Mapping[int, Scalar]
+) -> TreeMetric:
     """Return the factors of the mass matrix; held variables have no coupling with the others."""
     elements = FactorTree(expanded_parents(plan)).layout.elements()
     mass = chosen_mass_elements(plan, JointVector(q), elements)
+    if added:
+        mass = [
+            x + added[i] if i == j and i in added else x
+            for (i, j), x in zip(elements, mass, strict=True)
+        ]
     if held:
         # which feel no impulse of theirs
         mass = [
@@ -722,6 +814,7 @@ def rigid_step(
     tolerance: Scalar = TOLERANCE,
     *,
     convex: bool = False,
+    bounds: Sequence[BoundRow] = (),
 ) -> RigidStep:
     """Return what contacts make of a step.
 
@@ -736,10 +829,15 @@ def rigid_step(
         h: Length of the step [s].
         tolerance: Residual of the impulses at which to end, relative to the largest impulse.
         convex: Whether points obey the convex law instead of Coulomb's.
+        bounds: Friction and stops of joints, those of the compliance.
     """
     count = len(points)
     problem = contact_problem(gaps, points, surfaces, states, v, v_free, h)
     b, mu, closing, guess = problem.b, problem.mu, problem.closing, problem.guess
+    joints = [
+        _posed_bound(bound, square, v_free, h)
+        for bound, square in zip(bounds, compliance.shoes, strict=True)
+    ]
     groups, rows = compliance.laid_out()
     most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
     between = [k for k, point in enumerate(points) if point.between]
@@ -747,18 +845,27 @@ def rigid_step(
         [
             *rows,
             *b,
+            *(x for one in joints for x in one.b),
             *mu,
+            *(one.mu for one in joints),
             *(one.approach for one in closing),
+            *(one.closing.approach for one in joints),
             *(one.share for one in closing),
+            *(one.closing.share for one in joints),
             *(surface.restitution for surface in surfaces),
+            *(0.0 for _ in joints),
             *problem.ends,
+            *(one.end for one in joints),
             *guess,
+            *(x for one in joints for x in one.guess),
             *(state.sticking for state in states),
+            *(bound.stuck for bound in bounds),
             h,
             tolerance,
         ]
     )
-    sizes = (3 * count, compliance.size, compliance.size, count)
+    total = count + len(joints)
+    sizes = (3 * total, compliance.size, compliance.size, total)
     places = itertools.pairwise(itertools.accumulate(sizes, initial=0))
     p, y, shifts, slip = (found[i:j] for i, j in places)
     moved, shifted = compliance.response(y), compliance.response(shifts)
@@ -792,7 +899,50 @@ def rigid_step(
             lambda: _pressed(points, problem, v_after),
             Pressed(0.0, 0.0, 0.0),
         ),
+        shifted,
+        [
+            p[3 * k + (2 if bound.friction is None else 0)]
+            for k, bound in enumerate(bounds, start=count)
+        ],
+        _lands([*closing, *(one.closing for one in joints)], p),
     )
+
+
+class _PosedBound(NamedTuple):
+    """A row of a joint in a contact problem; see `ContactProblem`."""
+
+    b: Scalars
+    mu: Scalar
+    closing: "Closing"
+    guess: Scalars
+    end: Scalar
+
+
+def _posed_bound(bound: BoundRow, square: Scalar, v_free: Sequence[Scalar], h: Scalar) -> Any:
+    """Pose the problem of a row of a joint; `square` is that of the normal row of friction."""
+    speed: Scalar = 0.0
+    for i, x in bound.row.items():
+        speed = speed + x * v_free[i]
+    if bound.friction is not None:
+        # the force that presses the shoe is its normal impulse
+        toward = -square * bound.friction
+        guess = (bound.held, 0.0, bound.friction)
+        return _PosedBound(
+            (speed, 0.0, toward), 1.0, Closing(toward, 0.0, 1.0), guess, 0.5 * h * toward
+        )
+    ahead = bound.gap + h * bound.speed
+    closing = closing_of(bound.gap, ahead, bound.speed, speed, h)
+    end = ahead + 0.5 * h * (speed - bound.speed)
+    return _PosedBound((0.0, 0.0, closing.bound), 0.0, closing, (0.0, 0.0, bound.held), end)
+
+
+def _lands(closing: Sequence[Closing], p: Sequence[Scalar]) -> Scalar:
+    """Return whether an impulse belongs to a collision: others of the step may then, too."""
+    found: Scalar = 0.0
+    for k, one in enumerate(closing):
+        hit = (one.approach > RESTING_SHARE) & (p[3 * k + 2] > 0.0)
+        found = np.maximum(found, np.where(hit, 1.0, 0.0))
+    return found > 0.5
 
 
 def _pressed(points: Sequence[PointRows], problem: ContactProblem, v: Scalars) -> Pressed:

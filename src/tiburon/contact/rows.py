@@ -4,6 +4,7 @@ The rows of a contact point give the velocity of the second body's material poin
 first's, along two tangents and the normal (Featherstone 1987, eqs. 9.43-9.47).
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -21,6 +22,7 @@ from tiburon.algorithms.kinematics import (
 from tiburon.algorithms.like_branches import like_branches
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate, Part, parameter_count
+from tiburon.contact.geometry.bounds import bounding_radius
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry
 from tiburon.contact.geometry.swept import Crossing, SweptContact, is_fast, swept_contacts
 from tiburon.contact.geometry.vectors import perpendicular, select
@@ -51,6 +53,12 @@ CALLED_POINTS = 8
 ContactRow = dict[int, Scalar]
 """One row of a Jacobian by velocity variable; zeros are left out."""
 
+
+NEAR_GAP = 1e-4
+"""Distance of bounding spheres up to which shapes may touch [m]."""
+
+MIN_DISTANCE = 1e-9
+"""Least distance of centers that has a direction [m]."""
 
 Scalars3 = tuple[Scalar, Scalar, Scalar]
 
@@ -364,6 +372,61 @@ def relative_velocities(
         some = points[len(found) : len(found) + candidate.point_count]
         found += [add_cross(linear, angular, point) for point in some]
     return found
+
+
+def may_touch(
+    plans: tuple[Plan, Plan],
+    start: Sequence[Scalar],
+    ends: Sequence[Sequence[Scalar]],
+    candidates: Sequence[Candidate],
+    p: Sequence[Scalar],
+) -> Any:
+    """Return whether bounding spheres of a step come within contact; False where nothing can touch.
+
+    The path of a center is taken to lie in the hull of its positions, as that of constant
+    acceleration does. Ground that is not level, hulls and meshes may always touch.
+
+    Args:
+        plans: Layout of the model at the start and at the end of the step.
+        start: Position at the start [m or rad], nq scalars.
+        ends: Positions at the end: of constant velocity, and those that are predicted.
+        candidates: The shapes that may touch.
+        p: Run-time parameters; see `contact_geometry`.
+    """
+    reaches: list[tuple[Scalar, ...]] = []
+    at_p = 0
+    for candidate in candidates:
+        own = p[at_p : at_p + len(candidate.parameters())]
+        at_p += len(own)
+        first, second = candidate.first, candidate.second
+        sizes = own[: len(first.size)], own[len(first.size) : len(first.size) + len(second.size)]
+        radii = tuple(
+            bounding_radius(part.kind, size) if part.kind != "plane" else 0.0
+            for part, size in zip((first, second), sizes, strict=True)
+        )
+        if any(isinstance(x, float) and x == math.inf for x in radii) or first.kind == "plane":
+            return True
+        reaches.append(radii)
+    placed = [
+        body_places(plan, JointVector(q))
+        for plan, q in ((plans[0], start), *((plans[1], end) for end in ends))
+    ]
+    of = [plans[0], *(plans[1] for _ in ends)]
+    closest: Scalar = math.inf
+    for candidate, (one, other) in zip(candidates, reaches, strict=True):
+        offsets, normal = [], ZERO3
+        for k, (plan, places) in enumerate(zip(of, placed, strict=True)):
+            a, b = (part_place(plan, places, x) for x in (candidate.first, candidate.second))
+            offset = subtract(a.p, b.p)
+            if k == 0:
+                normal = tuple(row[2] for row in b.R)
+                if candidate.second.kind != "plane":
+                    length = np.sqrt(dot(offset, offset))
+                    normal = scale(offset, 1.0 / np.maximum(length, MIN_DISTANCE))
+            offsets.append(dot(normal, offset))
+        for height in offsets:
+            closest = np.minimum(closest, height - (one + other))
+    return closest <= NEAR_GAP
 
 
 def swept_rows(

@@ -15,6 +15,7 @@ import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.actuation.element import AppliedForces, Element, summed_wrenches
+from tiburon.actuation.joint_laws import JointLaws
 from tiburon.actuation.passive import (
     FRICTION_SPEED,
     PassiveJoints,
@@ -791,13 +792,15 @@ class LoadSharingControl(RunTimeFields):
         plan, given = self.plan, iter(values)
         own = [(x, [next(given) for _ in x.parameters()]) for x in plan.passive_elements]
         running = state.system.elements_with_parameters() if plan.passive else []
-        slips = any(isinstance(x, StickSlip) for x, _ in running)
+        sticks = any(isinstance(x, StickSlip) for x, _ in running)
+        slips = sticks or any(isinstance(x, JointLaws) and x.is_passive for x, _ in running)
         springs = {spring.name for spring in state.model.springs}
         acting: list[tuple[Element, Scalars]] = [
             (x, p) for x, p in running
             if isinstance(x, PassiveJoints) or (isinstance(x, PointSpring) and x.name in springs)
         ]  # fmt: skip
-        if slips or plan.model != state.model:
+        acting += [(x.at_stages, p) for x, p in running if isinstance(x, JointLaws)]
+        if sticks or plan.model != state.model:
             names = {x.name for x, _ in acting}
             acting = [
                 (x, p) for x, p in own

@@ -19,6 +19,7 @@ import numpy as np
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.element import Action, Element, ElementContext
+from tiburon.actuation.joint_laws import LawChoice
 from tiburon.actuation.piecewise import entries, joined
 from tiburon.argument_checks import is_number
 from tiburon.arrays import NDArray
@@ -714,6 +715,7 @@ def piloted(
     limits: bool = True,
     contact: str | bool | None = None,
     contact_pairs: Sequence[tuple[str, str]] | None = None,
+    laws: Sequence[LawChoice] = (),
 ) -> tuple[System, dict[str, float]]:
     """Return the system of a robot with a pilot.
 
@@ -725,6 +727,7 @@ def piloted(
         limits: As in `elements_of`.
         contact: As in `simulate`.
         contact_pairs: As in `simulate`.
+        laws: Laws of joints that act at the ends of steps.
 
     Returns:
         The system, and the initial values of the panel by name of the command.
@@ -732,7 +735,7 @@ def piloted(
     from tiburon.actuation.defaults import as_elements, contact_elements
 
     own = (
-        *elements_of(model, passive=passive, limits=limits),
+        *elements_of(model, passive=passive, limits=limits, laws=laws),
         *as_elements(forces),
         *contact_elements(model, world, contact, contact_pairs),
     )

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.joint_laws import unresolved_laws
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
+from tiburon.argument_checks import positive
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.contact.candidates import refuse_meshes
@@ -142,6 +144,9 @@ class Drive:
             "contact": contact,
             "contact_pairs": contact_pairs,
         }
+        if partition is None:
+            dt = positive("dt", dt, "s")
+            self._settings["laws"] = unresolved_laws(model, dt, passive=passive, stops=bool(limits))
         self.system, panel = piloted(model, surroundings, **self._settings)
         refuse_long_steps(self.system.elements, dt, {})
         self.method = method
@@ -469,7 +474,12 @@ class Drive:
         from tiburon.actuation.defaults import as_elements, contact_elements, elements_of
 
         settings = self._settings
-        own = elements_of(model, passive=settings["passive"], limits=settings["limits"])
+        own = elements_of(
+            model,
+            passive=settings["passive"],
+            limits=settings["limits"],
+            laws=settings.get("laws", ()),
+        )
         touching = contact_elements(model, world, settings["contact"], settings["contact_pairs"])
         return (*own, *as_elements(settings["forces"]), *touching, self.system.elements[-1])
 

@@ -164,18 +164,16 @@ def _off_grid(system: System, q: Scalars, w: Scalars, dt: float, time: float) ->
 def _unsolved(
     system: System, q: Scalars, w: Scalars, held: Array, dt: float, time: float
 ) -> Cause | None:
-    """Return which contact has the largest residual of a step that was not solved, if any."""
-    if not system.ends_in_contact:
+    """Return which contact or joint has the largest residual of an unsolved step, if any."""
+    if not system.ends_in_contact and system.laws is None:
         return None
     u = tuple(np.float64(x) for x in held)
     now = np.float64(dt), np.float64(time)
     found = system.contact_failure(Manifold(system.model), q, w, u, *now)
-    if found is None or system.contact is None:
+    if found is None:
         return None
-    point, fault = found
-    candidate = next(one for one in system.contact[0].candidates if point in one.point_names)
-    words = f"contact {point!r}, {fault}, {UNSOLVED}"
-    return Cause(words, candidate.first.body)
+    subject, fault, body = found
+    return Cause(f"{subject}, {fault}, {UNSOLVED}", body)
 
 
 def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None:

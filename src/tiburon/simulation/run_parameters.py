@@ -9,6 +9,7 @@ import numpy as np
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.defaults import as_elements, contact_elements, elements_of
 from tiburon.actuation.element import Element, structure_of
+from tiburon.actuation.joint_laws import LawChoice
 from tiburon.actuation.joint_stops import JointStops
 from tiburon.actuation.prescribed import CASE, PrescribedMotion
 from tiburon.actuation.stick_slip import StickSlip
@@ -298,6 +299,7 @@ def vary_run(
     given: Mapping[str, Any],
     passive: bool | str,
     limits: bool,
+    laws: Sequence[LawChoice] = (),
 ) -> VariedRun:
     """Return a run with parameters set by name.
 
@@ -309,6 +311,7 @@ def vary_run(
         given: Values by name, one or one per case.
         passive: As `simulate` takes it.
         limits: As `simulate` takes it.
+        laws: Laws of joints that act at the ends of steps.
 
     Raises:
         ModelError: If a model cannot have a value; the message names the case.
@@ -326,7 +329,7 @@ def vary_run(
     arrays = {known[name]: array for name, array in values.items()}
 
     def make(robot: Model) -> tuple[Element, ...]:
-        return elements_of(robot, passive=passive, limits=limits)
+        return elements_of(robot, passive=passive, limits=limits, laws=laws)
 
     own = make(varied.model)
     felt = any(isinstance(element, (JointStops, StickSlip)) for element in own)

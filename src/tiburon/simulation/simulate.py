@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.defaults import as_elements, contact_elements
+from tiburon.actuation.defaults import as_elements, check_passive, contact_elements
 from tiburon.actuation.element import Element
+from tiburon.actuation.joint_laws import STABLE_RATE, LawChoice, refuse_laws, unresolved_laws
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.actuation.prescribed import CASE, PrescribedMotion, cases_of, prescribed_motions
 from tiburon.actuation.rigid_contact import RigidContact
@@ -42,7 +43,11 @@ from tiburon.simulation.contact_steps import refuse_long_contact_steps
 from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.execution import Execution, checked_execution
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
-from tiburon.simulation.integrators.method import refuse_contact_method, refuse_exact_method
+from tiburon.simulation.integrators.method import (
+    Method,
+    refuse_contact_method,
+    refuse_exact_method,
+)
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import mesh_parameters
 from tiburon.simulation.loop_coordinates import coordinates_element, starting_coordinates
@@ -344,6 +349,12 @@ def _prepare(given: SimpleNamespace) -> Preparation:
                     name=motion.joint,
                 )
         parameters = {**(parameters or {}), **cases_of(motions)} or None
+    dt = _time("dt", given.dt, positive=True)
+    if keep_inertia is not None:
+        # refuses what cannot keep them
+        method = keeping(METHODS[method], keep_inertia).name
+    adapting = METHODS[method].adaptive if given.adaptive is None else given.adaptive
+    laws = () if adapting else _laws(given, METHODS[method], dt)
     several = place is not None and place.cases is not None
     varied = None
     own = control
@@ -351,21 +362,17 @@ def _prepare(given: SimpleNamespace) -> Preparation:
     def vary(values: Mapping[str, Any]) -> VariedRun:
         # the paths of cases are part of the run, whatever else differs
         values = {**values, **cases_of(motions)}
-        return vary_run(model, place or DEFAULT_WORLD, extra, own, values, given.passive, limits)
+        place_of_run = place or DEFAULT_WORLD
+        return vary_run(model, place_of_run, extra, own, values, given.passive, limits, laws)
 
     if several or parameters is not None:
         varied = vary(parameters or {})
         surroundings, elements, control = varied.world, varied.elements, varied.control
     else:
         # one water, or `place` would have cases
-        around = surrounded(model, world, fluid, given.passive, limits)
+        around = surrounded(model, world, fluid, given.passive, limits, laws)
         surroundings, elements = around.world, (*around.elements, *extra)
-    dt = _time("dt", given.dt, positive=True)
     hold = None if control is None else _control_steps(model, control, control_dt, dt)
-    if keep_inertia is not None:
-        # refuses what cannot keep them
-        method = keeping(METHODS[method], keep_inertia).name
-    adapting = METHODS[method].adaptive if given.adaptive is None else given.adaptive
     if adapting and not METHODS[method].adaptive:
         able = [name for name, known in METHODS.items() if known.adaptive]
         raise OptionError("method with adaptive steps", able, method)
@@ -426,6 +433,36 @@ def _prepare(given: SimpleNamespace) -> Preparation:
             name=model.name,
         )
     return Preparation(setup, system, varied, place or DEFAULT_WORLD, pairs, vary)
+
+
+def _laws(given: SimpleNamespace, method: Method, dt: float) -> tuple[LawChoice, ...]:
+    """Return the laws of joints that act at the ends of steps, since steps do not resolve them.
+
+    Raises:
+        DomainError: If they cannot act there, and steps are unstable on them.
+    """
+    check_passive(given.passive)
+    found = unresolved_laws(
+        given.model,
+        dt,
+        passive=given.passive,
+        stops=bool(given.limits),
+        parameters=given.parameters or {},
+    )
+    why = ""
+    if method.has_memory or method.keeps_inertia:
+        why = "take method='rk4', whose steps do not depend on those before, or a smaller dt"
+    elif given.loop_method is not None:
+        why = f"leave loop_method={type(given.loop_method).__name__}(...) out, or take a smaller dt"
+    elif given.contact_law == "convex":
+        why = "take contact_law='coulomb', or a smaller dt"
+    elif CURRENT_SESSION.get() is not None:
+        # parts move as the undivided robot does
+        refuse_laws(found, dt, "simulate the robot undivided, or take a smaller dt")
+    if not why:
+        return found
+    refuse_laws(found, dt, why, STABLE_RATE)
+    return ()
 
 
 _DEFAULTS = simulate.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]

@@ -23,6 +23,7 @@ from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
+from tiburon.simulation.joint_step import end_of_step
 from tiburon.simulation.system import ELEMENTS, System, put_latest
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.program import Input, Program
@@ -186,7 +187,10 @@ class Stepping:
                     return (*moved, ())
                 return method.advance(manifold, under(u, start), *start, h, time)
 
-            if system.ends_in_contact:
+            if system.laws is not None:
+                q, w, memory = free()
+                q, w, held = end_of_step(system, manifold, start[:2], (q, w), u, h, time, p)
+            elif system.ends_in_contact:
                 q, w, memory, held = system.touch(manifold, rates, start, free, u, h, time, p)
             else:
                 q, w, memory = free()
@@ -201,7 +205,7 @@ class Stepping:
         ) -> tuple[Scalars, Scalars, Any, Scalars]:
             # held values pass through the traced function only where contacts change them
             q, w, memory, held = step(q, w, memory, u, h, time)
-            return q, w, memory, held if system.ends_in_contact else u
+            return q, w, memory, held if system.ends_in_contact or system.laws is not None else u
 
         self.step = stepped
         self.under = under

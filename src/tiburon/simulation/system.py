@@ -40,6 +40,7 @@ from tiburon.actuation.element import (
     summed_wrenches,
 )
 from tiburon.actuation.exact_contact import ExactContact
+from tiburon.actuation.joint_laws import JointLaws, LawChoice
 from tiburon.actuation.loop_switch import LoopCoordinates, LoopSwitch
 from tiburon.actuation.piecewise import PathSample
 from tiburon.actuation.prescribed import PrescribedMotion
@@ -72,7 +73,7 @@ from tiburon.contact.mode_forces import (
     stopping_impulse,
 )
 from tiburon.contact.rigid import Compliance, RigidStep, compliance_of
-from tiburon.contact.rows import PointRows, contact_geometry, contact_rows
+from tiburon.contact.rows import PointRows, contact_geometry, contact_rows, may_touch
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
@@ -526,7 +527,7 @@ class System:
         element, at_z, at_p = self.contact
         assert isinstance(element, ExactContact)
         own = (*(self._run_time(ELEMENTS) if p is None else p)[at_p], *self.contact_handle)
-        loops = self._loops_at(here.plan, q, x)
+        loops = self.loops_at(here.plan, q, x)
         candidates = element.candidates
         problem = contact_accelerations(here.plan, q, v, vd, candidates, own, *loops)
         surfaces = surfaces_of(candidates, own, [point.geometry for point in problem.points])
@@ -864,7 +865,7 @@ class System:
         for last in (False, True):
             plan = self.plan_at(q, v, time)
             points = contact_rows(plan, q, element.candidates, own)
-            compliance = compliance_of(plan, q, points, *self._loops_at(plan, q, x))
+            compliance = compliance_of(plan, q, points, *self.loops_at(plan, q, x))
             if not last:
                 q = moved_configuration(self.model, q, closing_step(points, compliance, modes))
         velocity = [x for point in points for x in point.velocity(v)]
@@ -1032,6 +1033,17 @@ class System:
         return None
 
     @cached_property
+    def laws(self) -> tuple[JointLaws, slice, slice] | None:
+        """Laws of joints that act at the ends of steps, with the places of states and parameters.
+
+        None without.
+        """
+        for element, at in zip(self.elements, self._places, strict=True):
+            if isinstance(element, JointLaws):
+                return element, at.z, at.p
+        return None
+
+    @cached_property
     def acts_in_contact(self) -> bool:
         """Whether forces of compliant contact act within steps."""
         return self.contact is not None and isinstance(self.contact[0], CompliantContact)
@@ -1074,32 +1086,45 @@ class System:
             p: Run-time parameters of the elements.
         """
         assert self.contact is not None
-        _, at_z, at_p = self.contact
+        element, at_z, at_p = self.contact
+        assert isinstance(element, RigidContact)
         (q, w, memory), nv = start, self.model.nv
         # what an event leaves of a step may be nothing, and forces are impulses over time
         h = np.maximum(h, SHORTEST_STEP)
-        posed = self.posed_contact(manifold, rates, q, w, u, h, time, p)
-        found, states = self._solved_contact(posed, w, u, h, time)
-        z = u[self.discrete]
-        q_after = manifold.normalize(manifold.displaced(q, found.mean, h))
-        v_after = manifold.reexpress(found.v, posed.ahead, q_after)
+        v, z = w[:nv], u[self.discrete]
+        ahead, v_ahead = self._without_contact(manifold, rates, q, w, u, h, time)
+
+        def ended() -> tuple[Scalars, Scalars, Scalars, Scalar, Scalar]:
+            """Return position, velocity, states, whether anything touched, and whether it holds."""
+            posed = self._contact_at(q, w, ahead, v_ahead, h, time, p)
+            found, states = self._solved_contact(posed, w, u, h, time)
+            q_after = manifold.normalize(manifold.displaced(q, found.mean, h))
+            v_after = manifold.reexpress(found.v, posed.ahead, q_after)
+            # gaps of points beyond the grid of the ground are NaN, which comparisons hide
+            over = sum((point.geometry.gap for point in posed.points), 0.0) < MAX_GAP
+            good = self.is_solved(found, p[at_p][-1]) & over
+            touched, good = (np.where(x, 1.0, 0.0) for x in (found.touched, good))
+            return q_after, tuple(v_after), tuple(states), touched, good
+
+        back = manifold.reexpress(v_ahead, ahead, q)
+        mean = tuple(0.5 * (a + b) for a, b in zip(v, back, strict=True))
+        near = self.may_touch(q, (ahead, manifold.displaced(q, mean, h)), v, h, time, p)
+        if near is True:
+            q_after, v_after, states, touched, good = ended()
+        else:
+            apart = (q, tuple(v), element.states_apart(z[at_z]), 0.0, 1.0)
+            q_after, v_after, states, touched, good = where_needed(near, ended, apart)
+        touches = touched > 0.5
         if self.nx or memory:
             q_free, w_free, memory = free()
             q_end, v_end = (
-                tuple(np.where(found.touched, a, b) for a, b in zip(*pair, strict=True))
+                tuple(np.where(touches, a, b) for a, b in zip(*pair, strict=True))
                 for pair in ((q_after, q_free), (v_after, w_free[:nv]))
             )
             w_end = (*v_end, *w_free[nv:])
         else:
-            q_end, w_end = where_needed(
-                ~found.touched, lambda: free()[:2], (q_after, tuple(v_after))
-            )
-        # the outcome reports smaller misses at the end of the run
-        solved = found.residual <= np.maximum(p[at_p][-1], MAX_CONTACT_RESIDUAL)
-        solved = solved & (found.pressed.left <= MAX_CLOSING * found.pressed.approach)
-        # gaps of points beyond the grid of the ground are NaN, which comparisons hide
-        over = sum((point.geometry.gap for point in posed.points), 0.0) < MAX_GAP
-        q_end = tuple(require(solved & over, x, UNSOLVED_CONTACT) for x in q_end)
+            q_end, w_end = where_needed(~touches, lambda: free()[:2], (q_after, v_after))
+        q_end = tuple(require(good > 0.5, x, UNSOLVED_CONTACT) for x in q_end)
         held = (*u[: self.discrete.start], *z[: at_z.start], *states, *z[at_z.stop :])
         return q_end, w_end, memory, held
 
@@ -1135,58 +1160,143 @@ class System:
         p: Scalars,
     ) -> "PosedContact":
         """Return the contacts of a step before their impulses are known; arguments of `touch`."""
+        ahead, v_ahead = self._without_contact(manifold, rates, q, w, u, h, time)
+        return self._contact_at(q, w, ahead, v_ahead, h, time, p)
+
+    def _without_contact(
+        self,
+        manifold: Any,
+        rates: Callable[..., Scalars],
+        q: Scalars,
+        w: Scalars,
+        u: Scalars,
+        h: Scalar,
+        time: Scalar,
+    ) -> tuple[Scalars, Scalars]:
+        """Return the position at the end of a step of constant velocity, and the velocity there.
+
+        The velocity is that of constant forces without contact; arguments of `touch`.
+        """
+        v = w[: self.model.nv]
+        middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
+        acceleration = rates(middle, w, u, time + 0.5 * h)[: self.model.nv]
+        return ahead, manifold.velocity_ahead(q, middle, ahead, v, acceleration, h)
+
+    def may_touch(
+        self,
+        q: Scalars,
+        ends: Sequence[Scalars],
+        v: Scalars,
+        h: Scalar,
+        time: Scalar,
+        p: Scalars,
+    ) -> Any:
+        """Return whether anything may touch in a step.
+
+        Args:
+            q: Configuration at its start.
+            ends: That at its end, if v stays the same; then the predicted one.
+            v: Joint velocity at the start [m/s or rad/s].
+            h: Length of the step [s].
+            time: Time at its start [s].
+            p: Run-time parameters of the elements.
+        """
         assert self.contact is not None
         element, _, at_p = self.contact
-        assert isinstance(element, RigidContact)
+        plan = self.plan_at(ends[0], v, time + h)
+        earlier = self.plan_at(q, v, time) if plan.depends_on_time else plan
+        return may_touch((earlier, plan), q, ends, element.candidates, p[at_p])
+
+    def _contact_at(
+        self,
+        q: Scalars,
+        w: Scalars,
+        ahead: Scalars,
+        v_ahead: Scalars,
+        h: Scalar,
+        time: Scalar,
+        p: Scalars,
+    ) -> "PosedContact":
+        """Return the same with the velocity that `_without_contact` gave."""
         nv = self.model.nv
         v = w[:nv]
-        middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
-        acceleration = rates(middle, w, u, time + 0.5 * h)[:nv]
-        v_ahead = manifold.velocity_ahead(q, middle, ahead, v, acceleration, h)
         plan = self.plan_at(ahead, v, time + h)
-        # prescribed motion goes on between the ends of the step
-        earlier = self.plan_at(q, v, time) if plan.depends_on_time else plan
-        *numbers, tolerance = p[at_p]
-        own = (*numbers, *self.contact_handle)
-        gaps, points = element.approach((earlier, plan), q, ahead, v, h, own)
+        gaps, points, own, tolerance = self.contact_ahead(plan, q, ahead, v, h, time, p)
         # impulses do not change the velocities of joints on paths
         held: list[int] = []
         for joint in self.prescribed(time + h, p):
             held += [i for i, _ in joint.accelerations]
             v_ahead = (*v_ahead[: joint.v], *joint.sample[1], *v_ahead[held[-1] + 1 :])
-        jacobian, cut = self._loops_at(plan, ahead, w[nv:]) or ((), MIN_CUT)
+        jacobian, cut = self.loops_at(plan, ahead, w[nv:]) or ((), MIN_CUT)
         compliance = compliance_of(plan, ahead, points, jacobian, cut, held)
-        if compliance.closing is not None:
-            # what loops forbid would be slip that no impulse can stop, and friction would act on it
-            moving = constraints(self.model, plan, JointVector(ahead), JointVector(v_ahead))
-            opening = switched(moving, self.switches(w[nv:])).rate
-            change = compliance.closing([-rate for rate in opening])
-            v_ahead = tuple(a + b for a, b in zip(v_ahead, change, strict=True))
+        v_ahead = self.closed_velocity(compliance, plan, ahead, v_ahead, w[nv:])
         return PosedContact(gaps, points, compliance, own, tolerance, ahead, v_ahead)
+
+    def contact_ahead(
+        self,
+        plan: Plan,
+        q: Scalars,
+        ahead: Scalars,
+        v: Scalars,
+        h: Scalar,
+        time: Scalar,
+        p: Scalars,
+    ) -> tuple[list[Scalar], list[PointRows], Scalars, Scalar]:
+        """Return gaps at the start of a step, contact points ahead, their numbers and tolerance.
+
+        Args:
+            plan: Layout of the robot at the end of the step.
+            q: Configuration at its start.
+            ahead: Configuration at its end, if v stays the same.
+            v: Joint velocity at the start [m/s or rad/s].
+            h: Length of the step [s].
+            time: Time at its start [s].
+            p: Run-time parameters of the elements.
+        """
+        assert self.contact is not None
+        element, _, at_p = self.contact
+        assert isinstance(element, RigidContact)
+        # prescribed motion goes on between the ends of the step
+        earlier = self.plan_at(q, v, time) if plan.depends_on_time else plan
+        *numbers, tolerance = p[at_p]
+        own = (*numbers, *self.contact_handle)
+        gaps, points = element.approach((earlier, plan), q, ahead, v, h, own)
+        return gaps, points, own, tolerance
+
+    def closed_velocity(
+        self, compliance: Compliance, plan: Plan, q: Scalars, v: Scalars, x: Scalars
+    ) -> Scalars:
+        """Return the velocity without what loops forbid.
+
+        It would be slip that no impulse can stop, and friction would act on it.
+        """
+        if compliance.closing is None:
+            return v
+        moving = constraints(self.model, plan, JointVector(q), JointVector(v))
+        opening = switched(moving, self.switches(x)).rate
+        change = compliance.closing([-rate for rate in opening])
+        return tuple(a + b for a, b in zip(v, change, strict=True))
+
+    @staticmethod
+    def is_solved(found: RigidStep, tolerance: Scalar) -> Any:
+        """Return whether impulses are those of a step; the outcome reports smaller misses."""
+        solved = found.residual <= np.maximum(tolerance, MAX_CONTACT_RESIDUAL)
+        return solved & (found.pressed.left <= MAX_CLOSING * found.pressed.approach)
 
     def contact_failure(
         self, manifold: Any, q: Scalars, w: Scalars, u: Scalars, h: Scalar, time: Scalar
-    ) -> tuple[str, str] | None:
-        """Return the contact point for which a step failed, and what is wrong with it.
+    ) -> tuple[str, str, str] | None:
+        """Return the contact or joint for which a step failed, what is wrong, and the body.
 
         None if the impulses meet the tolerance. Arguments are floats, as of `touch`. The step is
         compiled: a solver that does not converge would iterate for a minute on floats.
         """
         from tiburon.native.kernel import ProgramSource, make_kernel
 
-        assert self.contact is not None
-        element, _, at_p = self.contact
-
         def run(given: Mapping[str, Any]) -> Any:
             state: list[Any] = [scalars(given[name]) for name in ("q", "w", "u")]
-            q, w, u = state
-            p = self._run_time(ELEMENTS)
-
-            def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
-                return self.rates(q, w, u, time, p)
-
-            posed = self.posed_contact(manifold, rates, q, w, u, given["h"], given["when"], p)
-            found, _ = self._solved_contact(posed, w, u, given["h"], given["when"])
+            now: tuple[Any, ...] = (*state, given["h"], given["when"], self._run_time(ELEMENTS))
+            found = self._solved_step(manifold, *now)
             pressed = found.pressed
             return as_traced(
                 [pressed.left, pressed.approach, pressed.worst, found.residual, found.worst]
@@ -1206,14 +1316,59 @@ class System:
         if has_failed:
             return None
         left, approach, closing, residual, worst = found
-        names = element.point_names
+        subjects = [*self._contact_subjects(), *self._law_subjects()]
         if left > MAX_CLOSING * approach:
-            return names[int(closing)], f"which goes on closing at {left:.2g} m/s"
-        if residual <= max(self._run_time(ELEMENTS)[at_p][-1], MAX_CONTACT_RESIDUAL):
+            name, body = subjects[int(closing)]
+            return name, f"which goes on closing at {left:.2g} m/s", body
+        tolerance = 0.0
+        if self.contact is not None:
+            tolerance = float(self._run_time(ELEMENTS)[self.contact[2]][-1])
+        if residual <= max(tolerance, MAX_CONTACT_RESIDUAL):
             return None
-        return names[int(worst)], f"of a residual of {residual:.2g}"
+        name, body = subjects[int(worst)]
+        return name, f"of a residual of {residual:.2g}", body
 
-    def _loops_at(self, plan: Plan, q: Scalars, x: Scalars) -> tuple[Any, ...]:
+    def _solved_step(
+        self,
+        manifold: Any,
+        q: Scalars,
+        w: Scalars,
+        u: Scalars,
+        h: Scalar,
+        time: Scalar,
+        p: Scalars,
+    ) -> RigidStep:
+        """Return what contacts and laws of joints make of a step; arguments of `touch`."""
+        from tiburon.simulation.integrators.rk4 import rk4_step
+        from tiburon.simulation.joint_step import posed_end, solved_end
+
+        def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+            return self.rates(q, w, u, time, p)
+
+        if self.laws is None:
+            posed = self.posed_contact(manifold, rates, q, w, u, h, time, p)
+            return self._solved_contact(posed, w, u, h, time)[0]
+        after = rk4_step(manifold, lambda q, w, now: rates(q, w, u, now), q, w, h, time)
+        end = posed_end(self, manifold, (q, w), after, u, h, time, p)
+        return solved_end(self, end, w[: self.model.nv], u, h, time)[0]
+
+    def _contact_subjects(self) -> Iterator[tuple[str, str]]:
+        """Yield the words for each contact point, and the body that it belongs to."""
+        if self.ends_in_contact and self.contact is not None:
+            for candidate in self.contact[0].candidates:
+                for point in candidate.point_names:
+                    yield f"contact {point!r}", candidate.first.body
+
+    def _law_subjects(self) -> Iterator[tuple[str, str]]:
+        """Yield the words for friction and stop of each joint, and its body."""
+        bodies = {body.joint.name: body.name for body in self.model.bodies}
+        for law in self.laws[0].laws if self.laws is not None else ():
+            for force in law.forces:
+                if force != "damping_force":
+                    name = force.removesuffix("_force")
+                    yield f"{name} of joint {law.joint!r}", bodies[law.joint]
+
+    def loops_at(self, plan: Plan, q: Scalars, x: Scalars) -> tuple[Any, ...]:
         """Return the Jacobian of closed loops and its rank cut; nothing for a tree."""
         if not self.model.loops:
             return ()
@@ -1754,14 +1909,18 @@ class Surrounded:
         fluid: Water | None,
         passive: bool | str | None,
         limits: bool,
+        laws: Sequence[LawChoice] = (),
     ) -> None:
-        """Collect the elements; arguments as of `simulate`, passive=None for no elements at all."""
+        """Collect the elements; arguments as of `simulate`, passive=None for no elements at all.
+
+        `laws` are those of joints that act at the ends of steps.
+        """
         # kept alive: the key of this object holds their addresses
         self.given = (model, world, fluid)
         self.world = world_with(world, fluid) or DEFAULT_WORLD
         self.elements: tuple[Element, ...] = ()
         if passive is not None:
-            self.elements = elements_of(model, passive=passive, limits=limits)
+            self.elements = elements_of(model, passive=passive, limits=limits, laws=laws)
         self._fixed = len(self.elements) if all(map(is_declared, self.elements)) else 0
         self._systems: dict[Any, tuple[System, Hashable]] = {}
 
@@ -1836,20 +1995,25 @@ def put_latest(known: dict[Any, Any], key: Any, value: Any) -> None:
 
 
 def surrounded(
-    model: Model, world: World | None, fluid: Water | None, passive: bool | str | None, limits: bool
+    model: Model,
+    world: World | None,
+    fluid: Water | None,
+    passive: bool | str | None,
+    limits: bool,
+    laws: tuple[LawChoice, ...] = (),
 ) -> Surrounded:
     """Return a robot in its surroundings, built before or now; arguments as of `Surrounded`."""
     if not (passive is None or isinstance(passive, (bool, np.bool_, str))):
         raise OptionError("passive", PASSIVES, passive)
     if isinstance(model, Model):
         model.check_unchanged()
-    key: tuple[Hashable, ...] = (id(model), id(world), id(fluid), passive, bool(limits))
+    key: tuple[Hashable, ...] = (id(model), id(world), id(fluid), passive, bool(limits), laws)
     for around in (world, fluid):
         # user code of the surroundings is traced again
         if isinstance(around, (World, Water)):
             key = (*key, around.traced_key())
     found = _recent.known.get(key)
     if found is None:
-        found = Surrounded(model, world, fluid, passive, limits)
+        found = Surrounded(model, world, fluid, passive, limits, laws)
         put_latest(_recent.known, key, found)
     return found

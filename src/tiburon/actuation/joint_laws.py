@@ -1,0 +1,618 @@
+"""Joint friction, damping, springs and stops that act at the end of a step, not at its stages.
+
+Friction, damping and springs of a joint that are faster than a step, and stops, are not evaluated
+at the stages of the integrator. There, their mean forces over the last step act as constants. The
+end of the step corrects them, so that the new mean forces obey their laws:
+
+    damping and spring      f = -d v_m - k (x_m - rest)     in the mean state of the step
+    dry friction            -f_0 <= f <= f_0, f = -f_0 sign v at the end where the joint moves
+    stop                    f >= 0, and f = 0 where the joint ends within its range
+
+The first are linear: h (theta d + theta^2 h k) joins the mass matrix on its diagonal, where the
+armature is. The others are rows of the problem that contacts are solved in, and are solved together
+with them (`tiburon.contact.rigid.BoundRow`). Forces change little from step to step; what the end
+of a step corrects is of second order in its length, and so is the error of the motion.
+
+Symbols:
+    h           length of the step [s]
+    x, v        position and velocity of one degree of freedom; 0 at the start, 1 at the end
+    v_m         v_0 + theta (v_1 - v_0), the mean velocity with the weight theta of the end
+    x_m         x_0 + theta h v_m
+    z           fastest rate of the law, times h
+
+With theta = 1 / (1 - exp(-z)) - 1 / z a damped joint decays as the exact solution does, for any z
+(exponential fitting: Liniger and Willoughby 1970, "Efficient integration methods for stiff systems
+of ordinary differential equations"). theta is 1/2 for small z, where the mean is of second order,
+and 1 for large z, where the joint is at rest after one step.
+"""
+
+import math
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from tiburon.actuation.element import (
+    Action,
+    Element,
+    ElementContext,
+    per_degree_of_freedom,
+)
+from tiburon.actuation.joint_stops import STOP_FREQUENCY, apparent_joint_inertia
+from tiburon.actuation.passive import (
+    FRICTION_SPEED,
+    friction_force,
+    is_axial,
+    rest_position,
+)
+from tiburon.actuation.stick_slip import STICK_FREQUENCY
+from tiburon.algorithms.crba import crba
+from tiburon.arrays import ArrayLike, NDArray
+from tiburon.contact.rigid import BoundRow
+from tiburon.errors import DomainError
+from tiburon.model import Coupled, Joint, Model
+from tiburon.model.joints.joint import JointPassive
+from tiburon.model.model import per_model
+from tiburon.record import record
+from tiburon.spatial import Scalar, Scalars
+
+STABLE_RATE = 2.78
+"""Rate of a law times the step up to which explicit methods are stable on it (rk4: Hairer and
+Wanner 1996, "Solving ordinary differential equations II", sec. IV.2)."""
+
+RESOLVED_RATE = 0.5
+"""Rate of a law times the step up to which the stages of a method resolve it."""
+
+SAMPLES = 16
+"""Random configurations in which apparent inertias are looked at."""
+
+PASSIVE, STOP = "passive", "stop"
+"""Laws of a degree of freedom: friction, damping and spring; its stop."""
+
+STUCK_SHARE = 1.0 - 1e-6
+"""Share of the friction below which it held the joint at rest in the last step."""
+
+
+class LawChoice(NamedTuple):
+    """A law of a joint that is taken at the end of steps."""
+
+    joint: str
+    """Name of the joint."""
+
+    dof_index: int
+    """Index of the degree of freedom, from 0."""
+
+    law: str
+    """`PASSIVE` or `STOP`."""
+
+    rate: float
+    """Its fastest rate [1/s]."""
+
+    inertia: float
+    """Least apparent inertia that it moves [kg or kg m^2]."""
+
+    limit: float = 0.0
+    """Rate of the laws of a joint up to which steps resolve them [1/s]."""
+
+    bristles: float | None = None
+    """Natural frequency of the bristles that model its friction [rad/s]; None without them."""
+
+    @property
+    def rubs(self) -> bool:
+        """Whether friction is among its laws: not where steps resolve its bristles."""
+        return self.law == PASSIVE and (self.bristles is None or self.bristles >= self.limit)
+
+    def rate_of(self, passive: JointPassive, joint: Joint) -> float:
+        """Return the fastest rate of friction, damping and spring with given values [1/s]."""
+        damping, friction, stiffness = (
+            per_degree_of_freedom(part, joint)[self.dof_index]
+            for part in (passive.damping, passive.friction, passive.stiffness)
+        )
+        rate = damping / self.inertia
+        if self.bristles is None:
+            rate += friction / (FRICTION_SPEED * self.inertia)
+        elif friction:
+            rate = max(rate, self.bristles)
+        return max(rate, math.sqrt(stiffness / self.inertia)) if is_axial(joint) else rate
+
+
+@per_model
+def law_rates(
+    model: Model, passive: bool | str, stops: bool, most: tuple[tuple[str, float], ...] = ()
+) -> tuple[LawChoice, ...]:
+    """Return the fastest rates of friction, damping, springs and stops at each degree of freedom.
+
+    They are those of the least apparent inertia of the joint in some configurations.
+
+    Args:
+        model: The robot.
+        passive: Whether friction, damping and springs act; "stick_slip" for friction by bristles.
+        stops: Whether stops act.
+        most: Largest values of a run that replace those of the robot, by name.
+    """
+    found: list[LawChoice] = []
+    inertias = neutral = None
+    given = dict(most)
+    changed = {name.rpartition(".")[0] for name in given}
+    for joint in model.joints:
+        if joint.dof == 0 or not (joint.passive or joint.limits or joint.name in changed):
+            continue
+        if inertias is None or neutral is None:
+            neutral = apparent_joint_inertia(model)
+            inertias = least_joint_inertia(model, neutral)
+        place = model.slice(joint.name, of="v")
+        own, scale = inertias[place], neutral[place]
+        ratio = joint.ratio if isinstance(joint, Coupled) else 1.0
+        for k in range(joint.dof if ratio else 0):
+            m = float(own[k]) / (ratio * ratio)
+            if passive and (joint.passive is not None or joint.name in changed):
+                words = ("damping", "friction", "stiffness")
+                parts = {f"{joint.name}.{word}": word for word in words}
+                values = {word: given[name] for name, word in parts.items() if name in given}
+                own_values = joint.passive or JointPassive()
+                if values:
+                    own_values = replace(own_values, **values)
+                law = LawChoice(joint.name, k, PASSIVE, 0.0, m)
+                if passive == "stick_slip":
+                    # bristles are scaled by the inertia in the neutral configuration
+                    law = law._replace(bristles=STICK_FREQUENCY * math.sqrt(scale[k] / own[k]))
+                found.append(law._replace(rate=law.rate_of(own_values, joint)))
+            if stops and is_axial(joint) and any(map(math.isfinite, _range(joint, k))):
+                found.append(LawChoice(joint.name, k, STOP, STOP_FREQUENCY, m))
+    return tuple(found)
+
+
+def least_joint_inertia(model: Model, neutral: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the least apparent inertia of each degree of freedom [kg or kg m^2], shape (nv,).
+
+    It is the least of those in the neutral and in some random configurations, always the same.
+    """
+    least = neutral
+    q, _ = model.random_state(np.random.default_rng(0), shape=(SAMPLES,))
+    elements = crba(model.plan, tuple(np.asarray(q, dtype=np.float64).T))
+    M = np.array([[np.broadcast_to(x, SAMPLES) for x in row] for row in elements], dtype=np.float64)
+    for one in np.moveaxis(M, -1, 0):
+        try:
+            inertia = 1.0 / np.diag(np.linalg.inv(one))
+        except np.linalg.LinAlgError:
+            continue
+        good = np.isfinite(inertia) & (inertia > 0.0)
+        least = np.where(good, np.minimum(least, inertia), least)
+    return least
+
+
+def unresolved_laws(
+    model: Model,
+    dt: float,
+    *,
+    passive: bool | str = True,
+    stops: bool = True,
+    parameters: Mapping[str, ArrayLike] = MappingProxyType({}),
+) -> tuple[LawChoice, ...]:
+    """Return the laws of joints that steps of dt [s] do not resolve; see `law_rates`.
+
+    Those of one joint are taken alike. Of a batch these are the laws that any case takes at the
+    ends of steps; the values of a case decide where its own act (`JointLaws.of`).
+
+    Args:
+        model: The robot.
+        dt: Length of the steps [s].
+        passive: Whether friction, damping and springs act; "stick_slip" for friction by bristles.
+        stops: Whether stops act.
+        parameters: Values by name that replace those of the robot, one or one per case.
+    """
+    most = tuple(
+        (name, float(np.max(np.abs(value), initial=0.0)))
+        for name, value in parameters.items()
+        if name.rpartition(".")[2] in ("damping", "friction", "stiffness")
+    )
+    every = law_rates(model, passive, stops, most)
+    beyond = {(one.joint, one.law) for one in every if one.rate * dt >= RESOLVED_RATE}
+    chosen = [one for one in every if (one.joint, one.law) in beyond]
+    return tuple(one._replace(limit=RESOLVED_RATE / dt) for one in chosen)
+
+
+def resolved_joints(model: Model, chosen: Collection[LawChoice]) -> tuple[str, ...]:
+    """Return joints whose laws were chosen for other cases of a batch: steps resolve their own."""
+    fastest: dict[str, bool] = {}
+    for one in chosen:
+        if one.law == PASSIVE:
+            joint = model.joint(one.joint)
+            rate = one.rate_of(joint.passive or JointPassive(), joint)
+            fastest[one.joint] = fastest.get(one.joint, False) or rate >= one.limit
+    return tuple(name for name, beyond in fastest.items() if not beyond)
+
+
+def refuse_laws(
+    laws: Sequence[LawChoice], dt: float, advice: str, limit: float = RESOLVED_RATE
+) -> None:
+    """Refuse steps that are too long for laws of joints which cannot act at their ends.
+
+    Args:
+        laws: Laws that steps of dt do not resolve.
+        dt: Length of the steps [s].
+        advice: What lets them act there.
+        limit: Rate times dt that is accepted.
+
+    Raises:
+        DomainError: If a law is faster.
+    """
+    fastest = max(laws, key=lambda one: one.rate, default=None)
+    if fastest is None or fastest.rate * dt <= limit:
+        return
+    what = "friction, damping or spring" if fastest.law == PASSIVE else "stop"
+    raise DomainError(
+        f"dt with the {what} of joint {fastest.joint!r}",
+        f"steps of at most {limit / fastest.rate:.2g} s, as its rate is {fastest.rate:.3g} 1/s",
+        f"{dt:g} s",
+        advice=advice,
+    )
+
+
+@record
+class JointLaw:
+    """Friction, damping, spring and stop of one degree of freedom, as far as steps take them last.
+
+    Zeros and infinite limits are left out of compiled code.
+    """
+
+    joint: str
+    """Name of the joint."""
+
+    dof_index: int
+    """Index of the degree of freedom, from 0."""
+
+    rate: float = 0.0
+    """Fastest rate of friction, damping and spring [1/s]."""
+
+    damping: float = 0.0
+    """Force per velocity [N s/m or N m s/rad]."""
+
+    friction: float = 0.0
+    """Largest dry friction [N or N m]."""
+
+    stiffness: float = 0.0
+    """Force per displacement from `rest` [N/m or N m/rad]."""
+
+    rest: float = 0.0
+    """Position without spring force [m or rad]."""
+
+    lower: float = -math.inf
+    """Smallest position [m or rad]; minus infinity for none."""
+
+    upper: float = math.inf
+    """Largest position [m or rad]; infinity for none."""
+
+    named: tuple[str, ...] = ()
+    """Values that are run-time parameters even where zero."""
+
+    def takes(self, word: str) -> bool:
+        """Return whether a value is part of the code."""
+        return word in self.named or getattr(self, word) != 0.0
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it has damping or a spring."""
+        return self.takes("damping") or self.takes("stiffness")
+
+    @property
+    def ends(self) -> tuple[bool, bool]:
+        """Whether it has a lower and an upper stop."""
+        return math.isfinite(self.lower), math.isfinite(self.upper)
+
+    @property
+    def forces(self) -> tuple[str, ...]:
+        """Its forces: discrete states."""
+        return tuple(
+            name
+            for name, acts in (
+                ("damping_force", self.is_linear),
+                ("friction_force", self.takes("friction")),
+                ("stop_force", any(self.ends)),
+            )
+            if acts
+        )
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return rate, damping, friction, stiffness and rest, and finite limits."""
+        passive = (self.rate, self.damping, self.friction, self.stiffness, self.rest)
+        return (*passive, *(x for x in (self.lower, self.upper) if math.isfinite(x)))
+
+    def structure(self) -> Hashable:
+        """Return what its code depends on."""
+        words = ("damping", "friction", "stiffness")
+        return (self.joint, self.dof_index, tuple(map(self.takes, words)), self.ends)
+
+
+class HeldLaw(NamedTuple):
+    """A law in a step: its numbers, its forces over the last step, and where it acts."""
+
+    law: JointLaw
+    """The law."""
+
+    variable: int
+    """The velocity variable on which it acts."""
+
+    ratio: float
+    """Velocity of the degree of freedom per velocity variable."""
+
+    offset: float
+    """Position of the degree of freedom where the variable is 0 [m or rad]."""
+
+    rate: Scalar
+    damping: Scalar
+    friction: Scalar
+    stiffness: Scalar
+    rest: Scalar
+    lower: Scalar
+    upper: Scalar
+
+    forces: dict[str, Scalar]
+    """Mean forces over the last step by the names of `JointLaw.forces` [N or N m]."""
+
+    position: int | None = None
+    """The position variable; None where velocities are no rates of positions."""
+
+    def stage_forces(self, q: Scalars, v: Scalars) -> dict[str, Scalar]:
+        """Return the forces in a state, but those of stops; friction is smooth about rest."""
+        x, speed = self.measured(q, v)
+        found: dict[str, Scalar] = {}
+        if self.law.is_linear:
+            found["damping_force"] = -self.damping * speed - self.stiffness * (x - self.rest)
+        if self.law.takes("friction"):
+            found["friction_force"] = friction_force(self.friction, FRICTION_SPEED, speed)
+        return found
+
+    def weight(self, h: Scalar) -> Scalar:
+        """Return theta for a step of length h [s]."""
+        return end_weight(self.rate * h)
+
+    def measured(self, q: Scalars, v: Scalars) -> tuple[Scalar, Scalar]:
+        """Return position and velocity of the degree of freedom in a state."""
+        x: Scalar = 0.0
+        if self.position is not None:
+            x = self.ratio * q[self.position] + self.offset
+        return x, self.ratio * v[self.variable]
+
+    def linear_force(self, start: tuple[Scalar, Scalar], end: Scalar, h: Scalar) -> Scalar:
+        """Return the force of damping and spring in the mean state of a step.
+
+        Args:
+            start: Position and velocity at its start.
+            end: Velocity at its end.
+            h: Length of the step [s].
+        """
+        part = self.weight(h)
+        x, v = start
+        v = v + part * (end - v)
+        found: Scalar = 0.0
+        if self.law.takes("damping"):
+            found = found - self.damping * v
+        if self.law.takes("stiffness"):
+            found = found - self.stiffness * (x + part * h * v - self.rest)
+        return found
+
+    def slope(self, h: Scalar) -> Scalar:
+        """Return how much that force decreases per velocity at the end of the step."""
+        part = self.weight(h)
+        found: Scalar = 0.0
+        if self.law.takes("damping"):
+            found = found + part * self.damping
+        if self.law.takes("stiffness"):
+            found = found + part * part * h * self.stiffness
+        return found
+
+    def bounds(self, q: Scalars, v: Scalars, h: Scalar) -> Iterator[tuple[str, BoundRow]]:
+        """Yield the rows of friction and stop in a step from a state, with their names."""
+        x, speed = self.measured(q, v)
+        if self.law.takes("friction"):
+            held = self.forces["friction_force"]
+            stuck = np.where(np.abs(held) < STUCK_SHARE * self.friction, 1.0, 0.0)
+            row: dict[int, Scalar] = {self.variable: self.ratio}
+            yield "friction_force", BoundRow(row, h * held, friction=h * self.friction, stuck=stuck)
+        if any(self.law.ends):
+            below, above = x - self.lower, self.upper - x
+            sign: Scalar = 1.0 if self.law.ends[0] else -1.0
+            if all(self.law.ends):
+                sign = np.where(below < above, 1.0, -1.0)
+            gap = np.where(sign > 0.0, below, above)
+            # the end of the range that was pushed in the last step
+            pushed = np.maximum(sign * self.forces["stop_force"], 0.0)
+            along: dict[int, Scalar] = {self.variable: sign * self.ratio}
+            yield "stop_force", BoundRow(along, h * pushed, gap=gap, speed=sign * speed, sign=sign)
+
+
+def end_weight(z: Scalar) -> Scalar:
+    """Return theta = 1 / (1 - exp(-z)) - 1 / z, the weight of the end of a step; 1/2 at 0."""
+    small = z < 1e-2
+    some = np.where(small, 1.0, z)
+    return np.where(small, 0.5 + z / 12.0, 1.0 / (1.0 - np.exp(-some)) - 1.0 / some)
+
+
+@record
+class JointLaws(Element):
+    """Laws of joints that steps take at their end; their values are run-time parameters.
+
+    Its discrete states are the mean forces of all laws over the last step, then the residual of the
+    friction and the stops, relative to the largest impulse, and the largest residual so far.
+    """
+
+    name: str
+    """Unique among the elements of a run."""
+
+    laws: tuple[JointLaw, ...]
+    """One per degree of freedom and kind of law."""
+
+    @classmethod
+    def of(cls, model: Model, chosen: Sequence[LawChoice]) -> "JointLaws | None":
+        """Return the chosen laws of a robot, with its values; None if none acts."""
+        found = []
+        resolved = resolved_joints(model, chosen)
+        for choice in chosen:
+            joint = model.joint(choice.joint)
+            if choice.law == STOP:
+                lower, upper = _range(joint, choice.dof_index)
+                law = JointLaw(joint.name, choice.dof_index, lower=lower, upper=upper)
+            else:
+                law = _passive_law(model, joint, choice, acts=joint.name not in resolved)
+            if law.forces:
+                found.append(law)
+        return cls("joint_laws", tuple(found)) if found else None
+
+    @property
+    def is_passive(self) -> bool:
+        """Whether it has friction, damping or springs, not stops alone."""
+        return any(law.is_linear or law.takes("friction") for law in self.laws)
+
+    def output_names(self, model: Model) -> tuple[str, ...]:
+        """Return spring energy [J] and dissipated power [W]."""
+        return (f"{self.name}.energy", f"{self.name}.loss")
+
+    def discrete_state_names(self, model: Model) -> tuple[str, ...]:
+        """Return the names of the mean forces, and of the residuals."""
+        names = []
+        for law in self.laws:
+            several = model.joint(law.joint).dof > 1
+            owner = f"{law.joint}_{law.dof_index}" if several else law.joint
+            names += [f"{owner}.{force}" for force in law.forces]
+        return (*names, f"{self.name}.residual", f"{self.name}.largest_residual")
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return the parameters of each law."""
+        return tuple(x for law in self.laws for x in law.parameters())
+
+    def structure(self) -> Hashable:
+        """Return the structure of each law."""
+        return tuple(law.structure() for law in self.laws)
+
+    def held(self, model: Model, p: Scalars, z: Scalars) -> list[HeldLaw]:
+        """Return all laws with their numbers and their forces over the last step.
+
+        Args:
+            model: The robot.
+            p: Run-time parameters of the element.
+            z: Its discrete states.
+        """
+        given, states, found = iter(p), iter(z), []
+        for law in self.laws:
+            joint = model.joint(law.joint)
+            rate, damping, friction, stiffness, rest = (next(given) for _ in range(5))
+            lower, upper = (
+                next(given) if finite else end
+                for finite, end in zip(law.ends, (law.lower, law.upper), strict=True)
+            )
+            of_q, of_v = (model.slice(joint.name, of=of) for of in ("q", "v"))
+            ratio, offset = 1.0, 0.0
+            if isinstance(joint, Coupled):
+                ratio, offset = joint.ratio, joint.offset
+            found.append(
+                HeldLaw(
+                    law,
+                    of_v.start + law.dof_index,
+                    ratio,
+                    offset,
+                    rate,
+                    damping,
+                    friction,
+                    stiffness,
+                    rest,
+                    lower,
+                    upper,
+                    {name: next(states) for name in law.forces},
+                    of_q.start + law.dof_index if is_axial(joint) else None,
+                )
+            )
+        return found
+
+    @property
+    def at_stages(self) -> "LawsAtStages":
+        """The same friction, damping and springs as forces of a state."""
+        return LawsAtStages(self.name, self)
+
+    def act(self, now: ElementContext) -> Action:
+        """Return the mean forces over the last step, and what springs hold and the others lose."""
+        forces: list[Scalar] = [0.0] * now.model.nv
+        energy: Scalar = 0.0
+        loss: Scalar = 0.0
+        for held in self.held(now.model, now.p, now.z):
+            x, speed = held.measured(now.q, now.v)
+            i = held.variable
+            for force in held.forces.values():
+                forces[i] = forces[i] + held.ratio * force
+            if held.law.takes("stiffness"):
+                energy = energy + 0.5 * held.stiffness * (x - held.rest) * (x - held.rest)
+            if held.law.takes("damping"):
+                loss = loss + held.damping * speed * speed
+            if held.law.takes("friction"):
+                loss = loss - held.forces["friction_force"] * speed
+        outputs = {f"{self.name}.energy": energy, f"{self.name}.loss": loss}
+        return Action(tuple(forces), outputs=outputs)
+
+    def update_discrete_state(self, now: ElementContext) -> Scalars:
+        """Return the states that the end of the step has given already."""
+        return now.z
+
+
+@record
+class LawsAtStages(Element):
+    """Friction, damping and springs of `JointLaws` as functions of the state, without stops."""
+
+    name: str
+    """Unique among the elements of a run."""
+
+    laws: JointLaws
+    """The laws."""
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return the parameters of the laws."""
+        return self.laws.parameters()
+
+    def act(self, now: ElementContext) -> Action:
+        """Compute the joint forces."""
+        forces: list[Scalar] = [0.0] * now.model.nv
+        none = (0.0,) * len(self.laws.discrete_state_names(now.model))
+        for held in self.laws.held(now.model, now.p, none):
+            for force in held.stage_forces(now.q, now.v).values():
+                forces[held.variable] = forces[held.variable] + held.ratio * force
+        return Action(tuple(forces))
+
+
+def _passive_law(model: Model, joint: Joint, choice: LawChoice, *, acts: bool) -> JointLaw:
+    """Return friction, damping and spring of a degree of freedom; zeros if it does not act."""
+    passive, k = joint.passive or JointPassive(), choice.dof_index
+    words = ["damping"]
+    words += ["friction"] if choice.rubs else []
+    words += ["stiffness"] if is_axial(joint) else []
+    values = {word: per_degree_of_freedom(getattr(passive, word), joint)[k] for word in words}
+    run_time = model.run_time.passives
+    named = tuple(word for word in words if f"{joint.name}.{word}" in run_time)
+    if named:
+        # cases decide by their own values, of which the code must know all
+        named = tuple(word for word in words if values[word] != 0.0 or word in named)
+    if "stiffness" in values and (values["stiffness"] or "stiffness" in named):
+        values["rest"] = rest_position(joint, passive.rest)[k]
+    rate = choice.rate_of(passive, joint)
+    if not acts:
+        values |= dict.fromkeys(words, 0.0)
+    return JointLaw(joint.name, k, rate, named=named, **values)
+
+
+def _range(joint: Joint, dof_index: int) -> tuple[float, float]:
+    """Return the limits of a degree of freedom; infinite for none."""
+    if joint.limits is None:
+        return -math.inf, math.inf
+    limits = (joint.limits.lower, joint.limits.upper)
+    lower, upper = (per_degree_of_freedom(x, joint)[dof_index] for x in limits)
+    return lower, upper
+
+
+def chosen_joints(chosen: Collection[LawChoice], law: str) -> tuple[str, ...]:
+    """Return the joints whose laws of one kind were chosen."""
+    return tuple(dict.fromkeys(one.joint for one in chosen if one.law == law))
+
+
+def rubbing_joints(chosen: Collection[LawChoice]) -> tuple[str, ...]:
+    """Return the joints whose friction is among the chosen laws."""
+    return tuple(dict.fromkeys(one.joint for one in chosen if one.rubs))

@@ -1,0 +1,348 @@
+"""The end of a step in which laws of joints act: damping, springs, dry friction and stops.
+
+The integrator takes the step with the mean forces that these laws had in the last one; its end
+corrects them (`tiburon.actuation.joint_laws`). Rigid contacts, whose impulses act at the end of a
+step too, are rows of the same problem.
+
+Symbols:
+    q1, v1      state at the end of the step under the forces of the last one
+    H           mass matrix, with what damping and springs add to its diagonal
+    r           impulses by which damping and springs would change if v1 stayed
+    c           impulses with the forces of friction and stops in the last step
+    p           impulses of friction, stops and contacts
+
+    v = v1 + H^-1 (r - c + J^T p)
+    q = q1 + h (H^-1 (r - c) / 2 + the shift by p that contacts determine)
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tiburon.actuation.joint_laws import HeldLaw
+from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.contact.rigid import (
+    TOLERANCE,
+    BoundRow,
+    Compliance,
+    RigidStep,
+    compliance_of,
+    rigid_step,
+)
+from tiburon.contact.rows import PointRows
+from tiburon.loops.metric import MIN_CUT
+from tiburon.spatial import Scalar, Scalars
+from tiburon.trace.regions import where_needed
+from tiburon.trace.value import require
+
+if TYPE_CHECKING:
+    from tiburon.simulation.system import System
+
+UNSOLVED_JOINTS = (
+    "impulses of joint friction, stops and contacts that converge: bodies of very different masses "
+    "push each other, or the step is too long"
+)
+"""What a step expects whose impulses do not converge."""
+
+MAX_GAP = 1e100
+"""Upper bound of a finite sum of gaps [m]; a NaN gap exceeds it."""
+
+
+class LawTerms(NamedTuple):
+    """What laws of joints do at the end of a step, by velocity variable."""
+
+    held: list[HeldLaw]
+    """Laws of joints with their forces over the last step."""
+
+    forces: list[Scalar]
+    """Force of damping and spring of each law if the velocity at the end stayed [N or N m]."""
+
+    added: dict[int, Scalar]
+    """What damping and springs add to the diagonal of the mass matrix."""
+
+    change: dict[int, Scalar]
+    """Impulses by which damping and springs would change if the velocity at the end stayed."""
+
+    names: list[tuple[int, str]]
+    """Law and force of each row of friction and stops."""
+
+    bounds: list[BoundRow]
+    """These rows."""
+
+    removed: dict[int, Scalar]
+    """Impulses of the last step along them, the other way."""
+
+    @classmethod
+    def of(cls, held: list[HeldLaw], q: Scalars, v: Scalars, v1: Scalars, h: Scalar) -> "LawTerms":
+        """Return the terms of a step from a state, with the velocity v1 at its end."""
+        found = cls(held, [], {}, {}, [], [], {})
+        for k, law in enumerate(held):
+            i = law.variable
+            force: Scalar = 0.0
+            if law.law.is_linear:
+                force = law.linear_force(law.measured(q, v), law.ratio * v1[i], h)
+                _add(found.added, i, law.ratio * law.ratio * h * law.slope(h))
+                _add(found.change, i, law.ratio * h * (force - law.forces["damping_force"]))
+            found.forces.append(force)
+            for name, bound in law.bounds(q, v, h):
+                found.names.append((k, name))
+                found.bounds.append(bound)
+                _add(found.removed, i, -law.ratio * h * law.forces[name])
+        return found
+
+    def may_bind(self, v1: Scalars, h: Scalar) -> Any:
+        """Return whether friction or stops may act in the step; False where nothing binds."""
+        closest: Scalar = 1.0
+        for bound in self.bounds:
+            if bound.friction is not None:
+                return True
+            after: Scalar = 0.0
+            for i, x in bound.row.items():
+                after = after + x * v1[i]
+            reach = 2.0 * h * (np.abs(bound.speed) + np.abs(after)) + NEAR_STOP
+            closest = np.minimum(closest, np.where(bound.held > 0.0, 0.0, bound.gap - reach))
+        return closest <= 0.0 if self.bounds else False
+
+
+NEAR_STOP = 1e-4
+"""Distance from a stop up to which it may act in a step [m or rad]."""
+
+
+class StepEnd(NamedTuple):
+    """The problem at the end of a step, before it is solved."""
+
+    terms: LawTerms
+    """What laws of joints do."""
+
+    ahead: Scalars
+    """Configuration at which rows and masses are evaluated."""
+
+    v_ahead: Scalars
+    """Velocity at the end under the forces of the last step, in its axes [m/s or rad/s]."""
+
+    v_free: Scalars
+    """Velocity there without friction, stops and contacts [m/s or rad/s]."""
+
+    mean_change: Scalars
+    """Change of the mean velocity of the step that goes with that of the velocity."""
+
+    compliance: Compliance
+    """The inverse mass matrix as rows see it."""
+
+    contact: tuple[list[Scalar], list[PointRows], Scalars, Scalar] | None
+    """Gaps at the start, contact points, their run-time parameters and the tolerance."""
+
+
+class _Ended(NamedTuple):
+    """The end of a step."""
+
+    q: Scalars
+    """Configuration."""
+
+    v: Scalars
+    """Joint velocity [m/s or rad/s]."""
+
+    z: Scalars
+    """Discrete states."""
+
+    good: Scalar
+    """Whether impulses are those of a step: 1 or 0."""
+
+
+def end_of_step(
+    system: "System",
+    manifold: Any,
+    start: tuple[Scalars, Scalars],
+    after: tuple[Scalars, Scalars],
+    u: Scalars,
+    h: Scalar,
+    time: Scalar,
+    p: Scalars,
+) -> tuple[Scalars, Scalars, Scalars]:
+    """Return configuration, velocities with inner states, and held values at the end of a step.
+
+    Args:
+        system: The robot, with laws of joints.
+        manifold: Its positions.
+        start: Configuration and velocities with inner states at the start of the step.
+        after: The same at its end, under the mean forces of the last step.
+        u: Held values.
+        h: Length of the step [s].
+        time: Time at its start [s].
+        p: Run-time parameters of the elements.
+    """
+    nv, (q, w), (q1, w1) = system.model.nv, start, after
+    v, z = w[:nv], tuple(u[system.discrete])
+
+    def ended(*, binds: bool) -> _Ended:
+        """Return the end of the step, with friction, stops and contacts or without."""
+        posed = posed_end(system, manifold, start, after, u, h, time, p, binds=binds)
+        found, states = solved_end(system, posed, v, u, h, time) if binds else (None, ())
+        mean, v_after, good = posed.mean_change, posed.v_free, 1.0
+        if found is not None:
+            mean = tuple(a + b for a, b in zip(mean, found.shifted, strict=True))
+            v_after = found.v
+            good = _is_good(system, posed, found)
+        change = manifold.reexpress(mean, posed.ahead, q1)
+        q_after = manifold.normalize(manifold.displaced(q1, change, h))
+        back = manifold.reexpress(v_after, posed.ahead, q_after)
+        return _Ended(q_after, tuple(back), _states_after(system, posed, found, states, z, h), good)
+
+    ahead = manifold.displaced(q, v, h)
+    v1 = manifold.reexpress(w1[:nv], q1, ahead)
+    binds: Any = LawTerms.of(_held(system, z, p), q, v, v1, h).may_bind(v1, h)
+    if binds is not True and system.ends_in_contact:
+        near = system.may_touch(q, (ahead, q1), v, h, time, p)
+        binds = near if near is True or binds is False else binds | near
+    if binds is True:
+        found = ended(binds=True)
+    elif binds is False:
+        found = ended(binds=False)
+    else:
+        # one of the two is computed
+        found = _Ended(q1, tuple(w1[:nv]), z, 1.0)
+        found = where_needed(binds, lambda: ended(binds=True), found)
+        found = where_needed(~binds, lambda: ended(binds=False), found)
+    q_end = tuple(require(found.good > 0.5, x, UNSOLVED_JOINTS) for x in found.q)
+    return q_end, (*found.v, *w1[nv:]), (*u[: system.discrete.start], *found.z)
+
+
+def _held(system: "System", z: Scalars, p: Scalars) -> list[HeldLaw]:
+    """Return the laws with their forces over the last step."""
+    assert system.laws is not None
+    element, at_z, at_p = system.laws
+    return element.held(system.model, p[at_p], z[at_z])
+
+
+def _is_good(system: "System", posed: StepEnd, found: RigidStep) -> Scalar:
+    """Return whether impulses are those of a step: 1 or 0."""
+    solved = system.is_solved(found, TOLERANCE if posed.contact is None else posed.contact[3])
+    if posed.contact is not None:
+        # gaps of points beyond the grid of the ground are NaN, which comparisons hide
+        gaps = sum((point.geometry.gap for point in posed.contact[1]), 0.0)
+        solved = solved & (gaps < MAX_GAP)
+    good: Scalar = np.where(solved, 1.0, 0.0)
+    return good
+
+
+def posed_end(
+    system: "System",
+    manifold: Any,
+    start: tuple[Scalars, Scalars],
+    after: tuple[Scalars, Scalars],
+    u: Scalars,
+    h: Scalar,
+    time: Scalar,
+    p: Scalars,
+    *,
+    binds: bool = True,
+) -> StepEnd:
+    """Return the problem at the end of a step; arguments of `end_of_step`.
+
+    `binds` states whether friction, stops and contacts are part of it.
+    """
+    (q, w), (q1, w1), nv = start, after, system.model.nv
+    v, z = w[:nv], tuple(u[system.discrete])
+    ahead = manifold.displaced(q, v, h)
+    v1 = manifold.reexpress(w1[:nv], q1, ahead)
+    plan = system.plan_at(ahead, v, time + h)
+    terms = LawTerms.of(_held(system, z, p), q, v, v1, h)
+    # impulses do not change the velocities of joints on paths
+    fixed: list[int] = []
+    for joint in system.prescribed(time + h, p):
+        fixed += [i for i, _ in joint.accelerations]
+        v1 = (*v1[: joint.v], *joint.sample[1], *v1[fixed[-1] + 1 :])
+    contact = None
+    points: list[PointRows] = []
+    if binds and system.ends_in_contact:
+        gaps, points, own, tolerance = system.contact_ahead(plan, q, ahead, v, h, time, p)
+        contact = gaps, points, own, tolerance
+    jacobian, cut = system.loops_at(plan, ahead, w[nv:]) or ((), MIN_CUT)
+    bounds = terms.bounds if binds else ()
+    compliance = compliance_of(plan, ahead, points, jacobian, cut, fixed, bounds, terms.added)
+    v1 = system.closed_velocity(compliance, plan, ahead, v1, w[nv:])
+    assert compliance.accelerate is not None
+    zeros = (0.0,) * nv
+    linear = compliance.accelerate(terms.change) if terms.change else zeros
+    removed = compliance.accelerate(terms.removed) if terms.removed else zeros
+    mean = tuple(0.5 * (a + b) for a, b in zip(linear, removed, strict=True))
+    free = tuple(a + b + c for a, b, c in zip(v1, linear, removed, strict=True))
+    return StepEnd(terms, ahead, v1, free, mean, compliance, contact)
+
+
+def _add(values: dict[int, Scalar], place: int, value: Scalar) -> None:
+    values[place] = values[place] + value if place in values else value
+
+
+def solved_end(
+    system: "System", posed: StepEnd, v: Scalars, u: Scalars, h: Scalar, time: Scalar
+) -> tuple[RigidStep, Scalars]:
+    """Return what friction, stops and contacts make of a step, and the states of contacts."""
+    if posed.contact is None:
+        found = rigid_step(
+            (), (), posed.compliance, (), (), v, posed.v_free, h, bounds=posed.terms.bounds
+        )
+        return found, ()
+    assert system.contact is not None
+    element, at_z, _ = system.contact
+    assert isinstance(element, RigidContact)
+    gaps, points, own, tolerance = posed.contact
+    return element.finish_step(
+        gaps,
+        points,
+        posed.compliance,
+        u[system.discrete][at_z],
+        own,
+        v,
+        posed.v_free,
+        h,
+        tolerance,
+        time,
+        posed.terms.bounds,
+    )
+
+
+def _states_after(
+    system: "System",
+    posed: StepEnd,
+    found: RigidStep | None,
+    states: Scalars,
+    z: Scalars,
+    h: Scalar,
+) -> Scalars:
+    """Return the discrete states after a step: the mean forces of all laws and the contacts.
+
+    `found` is None where friction, stops and contacts do not act.
+    """
+    assert system.laws is not None
+    at_z, after = system.laws[1], list(z)
+    if system.contact is not None and system.ends_in_contact:
+        element, at_contact, _ = system.contact
+        assert isinstance(element, RigidContact)
+        after[at_contact] = states or element.states_apart(z[at_contact])
+    after[at_z] = _forces_after(posed, found, z[at_z], h)
+    return tuple(after)
+
+
+def _forces_after(posed: StepEnd, found: RigidStep | None, z: Scalars, h: Scalar) -> list[Scalar]:
+    """Return the discrete states of the laws after a step."""
+    terms = posed.terms
+    after = [dict.fromkeys(law.forces, 0.0) for law in terms.held]
+    v = posed.v_free if found is None else found.v
+    for law, force, own in zip(terms.held, terms.forces, after, strict=True):
+        if law.law.is_linear:
+            i = law.variable
+            own["damping_force"] = force - law.slope(h) * law.ratio * (v[i] - posed.v_ahead[i])
+    residual: Scalar = 0.0
+    if found is not None:
+        residual = found.residual
+        rows = zip(terms.names, terms.bounds, found.bounds, strict=True)
+        for (k, name), bound, impulse in rows:
+            force = impulse / h
+            if bound.friction is None:
+                # what a collision takes does not act on
+                force = np.where(found.lands, 0.0, bound.sign * force)
+            after[k][name] = force
+    largest = z[-1]
+    values = [x for own in after for x in own.values()]
+    return [*values, residual, np.where(residual > largest, residual, largest)]
