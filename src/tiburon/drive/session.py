@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.defaults import check_passive
 from tiburon.actuation.joint_laws import unresolved_laws
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
@@ -144,8 +145,9 @@ class Drive:
             "contact": contact,
             "contact_pairs": contact_pairs,
         }
-        if partition is None:
-            dt = positive("dt", dt, "s")
+        dt = positive("dt", dt, "s")
+        if execution is None or execution.partition is None:
+            check_passive(passive)
             self._settings["laws"] = unresolved_laws(model, dt, passive=passive, stops=bool(limits))
         self.system, panel = piloted(model, surroundings, **self._settings)
         refuse_long_steps(self.system.elements, dt, {})
