@@ -26,10 +26,7 @@ def contact_modes(
         h: Length of the step [s].
     """
     touching = [normal > 0.0 for normal in p[2::3]]
-    slips = [
-        np.maximum(np.abs(x), np.abs(y))
-        for x, y in zip(problem.b[0::3], problem.b[1::3], strict=True)
-    ]
+    slips = [np.sqrt(x * x + y * y) for x, y in zip(problem.b[0::3], problem.b[1::3], strict=True)]
     normal_speed, sliding = (
         np.maximum(
             _largest([np.where(one, x, 0.0) for one, x in zip(touching, of, strict=True)]),

@@ -206,7 +206,8 @@ def contact_phases(
         timed += impulse
     pushed = matrix.push(timed)
     lands = (_largest(jumps) > 0.0) & _is_carried(matrix, final, lasting, pushed)
-    threshold = LEAST_HOLD * _largest(p)
+    squares = [sum(x * x for x in p[3 * k : 3 * k + 3]) for k in range(count)]
+    threshold = LEAST_HOLD * np.sqrt(_largest(squares))
     held = [
         (p[3 * k + 2] > bound + threshold) & (jumps[k] <= LANDING_SHARE * p[3 * k + 2])
         for k, bound in enumerate(least)
@@ -308,16 +309,15 @@ def _is_carried(
         touches = final.p[3 * k + 2] > 0.0
         slips.append(np.where(touches, slip, 0.0))
         speeds.append(np.where(touches, speed, 0.0))
-    return _largest(slips) > CARRIED_SPEED * _largest(speeds)
+    return _largest(slips) > CARRIED_SPEED**2 * _largest(speeds)
 
 
 def _slip(
     first: list[Scalar], second: list[Scalar], y: list[Scalar], b: list[Scalar], share: Scalar
 ) -> tuple[Scalar, Scalar]:
-    """Return the slip of a contact by timed impulses, and its speed without impulses."""
+    """Return the squares of the slip of a contact by timed impulses, and of its speed without."""
     along, across = share * b[0] + _along(first, y), share * b[1] + _along(second, y)
-    slip = np.maximum(np.abs(along), np.abs(across))
-    return slip, np.maximum(np.maximum(np.abs(b[0]), np.abs(b[1])), np.abs(b[2]))
+    return along * along + across * across, b[0] * b[0] + b[1] * b[1] + b[2] * b[2]
 
 
 def _shares(

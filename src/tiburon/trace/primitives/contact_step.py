@@ -49,6 +49,7 @@ from tiburon.trace.primitives.friction import (
     absolute,
     difference,
     larger,
+    length_square,
     rows_of,
 )
 from tiburon.trace.primitives.primitive import Index, Machine, Memory, Primitive, Truth, nodes_of
@@ -420,22 +421,24 @@ class _Phases:
     def _is_carried(self) -> Truth:
         """Return the cases in which timed impulses carry contacts away."""
         m, problem, solver = self.m, self.problem, self.solver
+        # squares of lengths, whatever the tangents are
         speed = Row(m.memory(1))
         speed.store(m, 0, m.constant(0.0))
         for k in m.loop(0, self.count):
             pushed = m.less(m.constant(0.0), self.p.load(m, k * 3 + 2))
-            for axis in range(3):
-                found = absolute(m, problem.b.load(m, k * 3 + axis))
-                found = m.choose(pushed, found, m.constant(0.0))
-                speed.store(m, 0, larger(m, speed.load(m, 0), found))
+            found = length_square(m, [problem.b.load(m, k * 3 + axis) for axis in range(3)])
+            found = m.choose(pushed, found, m.constant(0.0))
+            speed.store(m, 0, larger(m, speed.load(m, 0), found))
         solver.clear_lanes()
         for visit in solver.visits_abreast(self.z, reads=True):
             zero, weight, u = m.constant(0.0), self.weight.load(m, visit.k), visit.product()
             pushed = m.less(zero, self.p.load(m, visit.row + 2))
-            for axis in range(2):
-                slip = m.add_product(weight, problem.b.load(m, visit.row + axis), u[axis])
-                visit.group.raise_lane(m.choose(pushed, absolute(m, slip), zero))
-        allowed = m.mul(m.constant(CARRIED_SPEED), speed.load(m, 0))
+            slip = [
+                m.add_product(weight, problem.b.load(m, visit.row + axis), u[axis])
+                for axis in range(2)
+            ]
+            visit.group.raise_lane(m.choose(pushed, length_square(m, slip), zero))
+        allowed = m.mul(m.constant(CARRIED_SPEED**2), speed.load(m, 0))
         return m.less(allowed, solver.largest_lane())
 
     def _pose_moments(self, lands: Truth) -> None:
@@ -503,7 +506,7 @@ class _Phases:
             done, p = self._is(self._done), visit.impulse()
             for axis, x in enumerate(p):
                 self._set(self.p, visit.row + axis, done, x)
-                visit.group.raise_lane(absolute(m, x))
+            visit.group.raise_lane(length_square(m, p))
             self._set(self.alpha, visit.k, done, problem.alpha.load(m, visit.k))
             self._set(self.weight, visit.k, done, m.mul(self.share.load(m, visit.k), half))
             pushed = visit.is_pushed(p)
@@ -519,7 +522,7 @@ class _Phases:
                 weight = m.choose(done, weight, zero)
                 visit.push([m.mul(weight, x) for x in p])
         done = self._is(self._done)
-        hold = m.mul(m.constant(LEAST_HOLD), solver.largest_lane())
+        hold = m.mul(m.constant(LEAST_HOLD), m.sqrt(solver.largest_lane()))
         for k in m.loop(0, self.count):
             normal = self.p.load(m, k * 3 + 2)
             hangs = m.less(m.add(problem.least.load(m, k), hold), normal)

@@ -27,9 +27,10 @@ are regularized about the present impulse, so that solutions are those of the pr
 a singular block (a planar robot has no motion across its plane) does no harm.
 
 Sweeps end by the residual of the projections that the laws are (the natural map): the largest
-component of p - (proj_D(p_t - rho u_t), max(p_0, p_n - rho u_n)), D the disc of radius mu p_n, over
+length of p - (proj_D(p_t - rho u_t), max(p_0, p_n - rho u_n)), D the disc of radius mu p_n, over
 all contacts and relative to the largest impulse. It is evaluated when the decrease of the changes
-lets it be expected below its bound.
+lets it be expected below its bound. All measures are lengths of vectors, not components: which way
+the tangents point must not change a bit but by rounding.
 
 A contact without impulse is passed over while it cannot close: |A_n y| <= |A_n| |y| < b_n.
 
@@ -498,6 +499,9 @@ class GaussSeidel:
             self.reach.store(m, 0, m.mul(m.constant(4.0), self.square()))
             for visit in self.visits(reads=True, pushes=True):
                 self._visit(visit, active)
+            # squares so far
+            for row in (self._change, self.largest):
+                row.store(m, 0, m.sqrt(row.load(m, 0)))
             change, last = self._change.load(m, 0), before.load(m, 0)
             first = m.less_equal(last, zero)
             rate = m.div(change, m.choose(first, one, last))
@@ -563,12 +567,13 @@ class GaussSeidel:
         return due
 
     def note_largest(self, where: Truth | None = None) -> None:
-        """Note the largest component of all impulses, in all cases or in some."""
+        """Note the largest of all impulses, in all cases or in some."""
         m, found = self.m, Row(self.m.memory(1))
         found.store(m, 0, m.constant(0.0))
-        for i in m.loop(0, 3 * self.contacts):
-            self._raise(found, self.problem.p.load(m, i))
-        largest = found.load(m, 0)
+        for k in m.loop(0, self.contacts):
+            impulse = [self.problem.p.load(m, k * 3 + axis) for axis in range(3)]
+            self._raise(found, length_square(m, impulse))
+        largest = m.sqrt(found.load(m, 0))
         if where is not None:
             largest = m.choose(where, largest, self.largest.load(m, 0))
         self.largest.store(m, 0, largest)
@@ -613,7 +618,8 @@ class GaussSeidel:
             near = visit.is_near(self.reach.load(m, 0))
             for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
                 most, at = visit.group.lanes(self.found, self._at)
-                found, known = visit.residual(convex=self._convex is not None), most.load(m, 0)
+                found = visit.residual_square(convex=self._convex is not None)
+                known = most.load(m, 0)
                 more = m.both(near, m.less(known, found))
                 most.store(m, 0, m.choose(more, found, known))
                 at.store(m, 0, m.choose(more, m.number(visit.k), at.load(m, 0)))
@@ -624,6 +630,7 @@ class GaussSeidel:
             more = m.less(known, found)
             residual.store(m, 0, m.choose(more, found, known))
             worst.store(m, 0, m.choose(more, self._at.load(m, i), worst.load(m, 0)))
+        residual.store(m, 0, m.sqrt(residual.load(m, 0)))
         largest = self.largest.load(m, 0)
         scale = m.choose(m.less(zero, largest), largest, one)
         none = m.less_equal(residual.load(m, 0), self._none.load(m, 0))
@@ -657,8 +664,8 @@ class GaussSeidel:
                 moved.append(step)
                 # other cases keep the sign of a zero, too
                 p_of.store(m, visit.row + axis, m.choose(near, m.add(p[axis], step), p[axis]))
-                self._raise(self._change, step)
-                self._raise(self.largest, m.choose(near, new[axis], zero))
+            self._raise(self._change, length_square(m, moved))
+            self._raise(self.largest, m.choose(near, length_square(m, new), zero))
             visit.push(moved)
 
     def _raise(self, largest: Row, value: Number) -> None:
@@ -1167,11 +1174,11 @@ class Visit:
                     total = m.add_product(entry, x, total)
                 twist.store(m, i, total)
 
-    def residual(self, *, convex: bool) -> Number:
-        """Return how far the impulse is from its projection."""
+    def residual_square(self, *, convex: bool) -> Number:
+        """Return the square of how far the impulse is from its projection."""
         m = self.m
         if convex:
-            return self._convex_residual()
+            return self._convex_residual_square()
         zero, one = m.constant(0.0), m.constant(1.0)
         u, p, rho = self.velocity(), self.impulse(), self.rho()
         least, mu = self.problem.least.load(m, self.k), self.problem.mu.load(m, self.k)
@@ -1181,21 +1188,17 @@ class Visit:
         square = m.add_product(x, x, m.mul(y, y))
         slips = m.less(m.mul(limit, limit), square)
         scale = m.choose(slips, m.div(limit, m.sqrt(m.choose(slips, square, one))), one)
-        found = zero
-        for a, b in zip((m.mul(scale, x), m.mul(scale, y), n), p, strict=True):
-            found = larger(m, found, absolute(m, difference(m, a, b)))
-        return found
+        projected = m.mul(scale, x), m.mul(scale, y), n
+        return length_square(m, [difference(m, a, b) for a, b in zip(projected, p, strict=True)])
 
-    def _convex_residual(self) -> Number:
-        """Return how far the impulse is from its projection onto the cone."""
+    def _convex_residual_square(self) -> Number:
+        """Return the square of how far the impulse is from its projection onto the cone."""
         m = self.m
         u, p = self.velocity(), self.impulse()
         least, mu = self.problem.least.load(m, self.k), self.problem.mu.load(m, self.k)
         x = [m.sub_product(self.rho(), a, b) for a, b in zip(u, p, strict=True)]
-        found = m.constant(0.0)
-        for a, b in zip(project(m, x, mu, least).value, p, strict=True):
-            found = larger(m, found, absolute(m, difference(m, a, b)))
-        return found
+        projected = project(m, x, mu, least).value
+        return length_square(m, [difference(m, a, b) for a, b in zip(projected, p, strict=True)])
 
     def power(self) -> Number:
         """Return the power of friction beyond that of sliding, plus that of the normal impulse."""
@@ -1380,6 +1383,14 @@ def absolute(m: Machine, a: Number) -> Number:
     """Return |a|."""
     zero = m.constant(0.0)
     return m.choose(m.less(a, zero), difference(m, zero, a), a)
+
+
+def length_square(m: Machine, a: Sequence[Number]) -> Number:
+    """Return a . a."""
+    total = m.mul(a[0], a[0])
+    for x in a[1:]:
+        total = m.add_product(x, x, total)
+    return total
 
 
 def larger(m: Machine, a: Number, b: Number) -> Number:

@@ -161,9 +161,9 @@ class _Modes:
         largest = m.memory(1)
         m.store(largest, 0, zero)
         for k in m.loop(0, of.contacts):
-            for axis in range(2):
-                speed = _absolute(m, m.load(given, k * 3 + (axis + of.b)))
-                m.store(largest, 0, _larger(m, m.load(largest, 0), speed))
+            x, y = (m.load(given, k * 3 + (axis + of.b)) for axis in range(2))
+            speed = m.sqrt(m.add_product(x, x, m.mul(y, y)))
+            m.store(largest, 0, _larger(m, m.load(largest, 0), speed))
         still = m.mul(m.constant(MIN_SLIP_SHARE), m.load(largest, 0))
         for k, _, columns in self._contacts():
             x, y, normal = (m.load(given, k * 3 + (axis + of.p)) for axis in range(3))

@@ -50,6 +50,10 @@ NEARLY_STEADY, STEADY_STEP = 10.0, 0.25
 hold the contacts, and that part. What the whole way removes of the velocities that robots at rest
 have gathered in some steps, the same impulses would add again in each of the next ones."""
 
+NEARLY_SOLVED = 10.0
+"""How many times the residual at which solvers end the last one of an attempt may be for sweeps to
+go on from there: stiff equations amplify rounding, and leave some of it."""
+
 MOST_PASSES = 16
 """Solutions of linear equations in one contact problem."""
 
@@ -80,6 +84,7 @@ class FrictionHeld:
             Row(m.memory(1)) for _ in range(5)
         )
         self._best, self._vain, self._some, self._share = (Row(m.memory(1)) for _ in range(4))
+        self._close = Row(m.memory(1))
 
     def keep_steady(self, pending: Truth, tolerance: Number, going: Row) -> None:
         """Let cases stop going where the impulses of the last step solve the problem.
@@ -91,7 +96,7 @@ class FrictionHeld:
             tolerance: Residual at which to end, relative to the largest impulse.
             going: Whether a case is not solved yet: 1 or 0.
         """
-        from tiburon.trace.primitives.friction import absolute, larger
+        from tiburon.trace.primitives.friction import absolute, larger, length_square
 
         m, solver, problem = self.m, self.solver, self.solver.problem
         outcome = solver.outcome
@@ -116,7 +121,7 @@ class FrictionHeld:
                     stuck = m.less(m.constant(0.5), self._stuck.load(m, visit.k))
                     sticks = m.both(stuck, m.less_equal(square, m.mul(limit, limit)))
                     sticks = m.either(sticks, m.less_equal(p[2], zero))
-                    slip = m.choose(some, larger(m, absolute(m, u[0]), absolute(m, u[1])), zero)
+                    slip = m.choose(some, m.sqrt(length_square(m, u[:2])), zero)
                     slip = m.mul(m.constant(1.0 / STEADY_TOLERANCES[0]), m.mul(rho, slip))
                     left = absolute(m, m.sub_product(m.constant(1.0), p[2], larger(m, n, least)))
                     left = m.mul(m.constant(1.0 / STEADY_TOLERANCES[1]), left)
@@ -158,6 +163,7 @@ class FrictionHeld:
             (self._scale, zero),
             (self._best, m.constant(LARGEST_RESIDUAL)),
             (self._vain, zero),
+            (self._close, zero),
             (self._trying, m.choose(pending, one, zero)),
         ):
             row.store(m, 0, value)
@@ -197,6 +203,9 @@ class FrictionHeld:
             still = m.less_equal(left, bound(self._scale))
             small = m.less_equal(residual, bound(solver.largest))
             solved = m.both(active, m.both(still, small))
+            close = m.mul(m.constant(NEARLY_SOLVED), bound(solver.largest))
+            close = m.choose(m.less_equal(residual, close), one, zero)
+            self._close.store(m, 0, m.choose(active, close, self._close.load(m, 0)))
             going.store(m, 0, m.choose(solved, zero, going.load(m, 0)))
             # contacts that contradict each other: impulses grow, what is held still moves
             grown = m.less(m.mul(m.constant(MAX_HELD_RESIDUAL), self._scale.load(m, 0)), left)
@@ -216,6 +225,9 @@ class FrictionHeld:
             self._fresh.store(m, 0, m.choose(again, zero, m.choose(wrong, one, zero)))
             self._first.store(m, 0, m.choose(wrong, zero, self._first.load(m, 0)))
         failed = m.both(pending, m.less(half, going.load(m, 0)))
+        # what only rounding keeps from the solution is where sweeps go on: forces of many points
+        # are not unique, and from the start they would find others
+        failed = m.both(failed, m.less(self._close.load(m, 0), half))
         for _ in m.iterate(1, lambda: failed):
             solver.restore(failed)
         solved = m.less(m.add(going.load(m, 0), m.choose(pending, zero, one)), half)
@@ -290,7 +302,7 @@ class FrictionHeld:
         return self.m.mul(self.m.constant(1.0 / 3.0), visit.rho())
 
     def _pose_contact(self, visit: Visit, active: Truth, near: Truth) -> None:
-        from tiburon.trace.primitives.friction import absolute, larger
+        from tiburon.trace.primitives.friction import absolute, larger, length_square
 
         m, problem = self.m, self.solver.problem
         zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
@@ -301,10 +313,10 @@ class FrictionHeld:
         first, posed, start = (
             m.less(half, x.load(m, 0)) for x in (self._first, self._fresh, self._start)
         )
-        for a, b in zip(u, p, strict=True):
-            for size in (b, m.mul(rho, a)):
-                size = m.choose(m.both(start, near), absolute(m, size), zero)
-                self._scale.store(m, 0, larger(m, self._scale.load(m, 0), size))
+        for size in (p, [m.mul(rho, a) for a in u]):
+            length = m.sqrt(length_square(m, size))
+            length = m.choose(m.both(start, near), length, zero)
+            self._scale.store(m, 0, larger(m, self._scale.load(m, 0), length))
         n = m.choose(m.both(first, m.less(n, p[2])), p[2], n)
         closed = m.less(least, n)
         some = m.less(zero, p[2])
@@ -357,7 +369,7 @@ class FrictionHeld:
 
     def _move(self, active: Truth) -> None:
         """Move impulses by the solution; note the largest, and the residual of held velocities."""
-        from tiburon.trace.primitives.friction import absolute, larger
+        from tiburon.trace.primitives.friction import larger, length_square
 
         m, solver, problem = self.m, self.solver, self.solver.problem
         zero = m.constant(0.0)
@@ -378,7 +390,7 @@ class FrictionHeld:
                     self._slides.store(m, 0, larger(m, self._slides.load(m, 0), force))
                     stiff = m.mul(m.constant(STIFFNESS / 3.0), visit.rho())
                     stiff = m.mul(self._share.load(m, 0), stiff)
-                    moved = []
+                    moved, values, lefts = [], [], []
                     for axis, change in enumerate(visit.product()):
                         held = (t, t, n)[axis]
                         left = m.mul(held, m.add(self._u.load(m, visit.row + axis), change))
@@ -388,10 +400,12 @@ class FrictionHeld:
                         value = m.choose(m.both(active, moves), m.add(p[axis], step), p[axis])
                         problem.p.store(m, visit.row + axis, value)
                         moved.append(step)
-                        for row, size in (
-                            (solver.largest, value),
-                            (self._left, m.mul(visit.rho(), left)),
-                        ):
-                            row.store(m, 0, larger(m, row.load(m, 0), absolute(m, size)))
+                        values.append(value)
+                        lefts.append(m.mul(visit.rho(), left))
+                    # squares until all have been visited
+                    for row, sizes in ((solver.largest, values), (self._left, lefts)):
+                        row.store(m, 0, larger(m, row.load(m, 0), length_square(m, sizes)))
                     visit.collect(moved)
             group.push(solver.wrench, problem.y)
+        for row in (solver.largest, self._left):
+            row.store(m, 0, m.sqrt(row.load(m, 0)))

@@ -368,12 +368,15 @@ class FrictionNewton(NewtonSums):
             near = m.less(half, self._near.load(m, visit.k))
             for _ in m.iterate(1, lambda near=near: near):  # type: ignore[misc]
                 taken = m.both(settled, near)
+                news, changes = [], []
                 for axis in range(3):
                     place = visit.row + axis
                     new, old = self._g.load(m, place), self._center.load(m, place)
-                    _raise(m, change, m.sub_product(m.constant(1.0), old, new), taken)
-                    _raise(m, largest, new, taken)
+                    changes.append(m.sub_product(m.constant(1.0), old, new))
+                    news.append(new)
                     self._center.store(m, place, m.choose(taken, new, old))
+                _raise(m, change, _length(m, changes), taken)
+                _raise(m, largest, _length(m, news), taken)
 
     def _finish(self, pending: Truth) -> None:
         """Write the impulses, and y = A^T p."""
@@ -408,10 +411,13 @@ def _speed(m: Machine, u: Sequence[Number]) -> Number:
     return m.sqrt(m.add_product(u[0], u[0], m.mul(u[1], u[1])))
 
 
-def _raise(m: Machine, largest: Row, value: Number, where: Truth) -> None:
-    """Raise the largest magnitude to that of a value, in the cases where a condition holds."""
-    zero = m.constant(0.0)
-    size = m.choose(m.less(value, zero), m.sub_product(m.constant(1.0), value, zero), value)
+def _length(m: Machine, a: Sequence[Number]) -> Number:
+    """Return the length of a vector."""
+    return m.sqrt(m.add_product(a[2], a[2], m.add_product(a[0], a[0], m.mul(a[1], a[1]))))
+
+
+def _raise(m: Machine, largest: Row, size: Number, where: Truth) -> None:
+    """Raise the largest length to another, in the cases where a condition holds."""
     known = largest.load(m, 0)
     larger = m.both(where, m.less(known, size))
     largest.store(m, 0, m.choose(larger, size, known))

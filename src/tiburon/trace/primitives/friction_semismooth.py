@@ -206,7 +206,7 @@ class FrictionSemismooth(NewtonSums):
         self, settled: Truth, failed: Truth, tolerance: Number, least: Number | None
     ) -> None:
         """Take the impulses of cases that have settled, and choose the next stiffness."""
-        from tiburon.trace.primitives.friction import absolute, difference, larger
+        from tiburon.trace.primitives.friction import difference, larger, length_square
 
         m, solver, problem = self.m, self.solver, self.solver.problem
         zero = m.constant(0.0)
@@ -214,14 +214,16 @@ class FrictionSemismooth(NewtonSums):
         for k in m.loop(0, solver.contacts):
             near = m.less(m.constant(0.5), self._near.load(m, k))
             taken = m.both(settled, near)
+            changes = []
             for axis in range(3):
                 place = k * 3 + axis
                 old = self._center.load(m, place)
                 new = m.choose(taken, self._g.load(m, place), old)
-                change = absolute(m, difference(m, new, old))
-                self._change.store(m, 0, larger(m, self._change.load(m, 0), change))
+                changes.append(difference(m, new, old))
                 for row in (self._center, problem.p):
                     row.store(m, place, m.choose(taken, new, row.load(m, place)))
+            change = m.sqrt(length_square(m, changes))
+            self._change.store(m, 0, larger(m, self._change.load(m, 0), change))
         for i in m.loop(0, solver.size, independent=True):
             # A^T g = y - F
             y, kept = problem.y.load(m, i), self._kept.load(m, i)
