@@ -8,7 +8,7 @@ closes, a normal force vanishes, friction is used up, slip ends. At that instant
 1. contacts that approach collide, by Poisson's law with friction on the exact cone;
 2. accelerations decide which contacts break, stick and slide (`solve_modes`), those of a moment
    later where a limit has just been reached; where Coulomb's law has no answer (Painleve) the
-   impulse of a short time step acts;
+   impulse acts that a short time step finds;
 3. states are projected onto what is held from then on, and steps start anew.
 
 Bounces of a contact whose flights have become short form a geometric series: with a speed v after
@@ -118,6 +118,10 @@ BEGINNING = (STARTS, FOLLOWS)
 
 LED_SHARE = 0.1
 """Share of the motion across a slip that begins below which others hold the point."""
+
+JAM_SHARE = 0.5
+"""Share of the impulse of a short step that remains without forces if contacts jam: what only
+carries the bodies during the step vanishes with them."""
 
 LOOK_AHEAD = 1e-5
 """Time past the end of a mode at which accelerations decide what follows [s]: at the instant itself
@@ -948,11 +952,33 @@ class ExactRun(AdaptiveRun):
             why = self._contradiction(A[2::3], problem.d[2::3], closed)
             if why is not None:
                 return _Decision(None, closed, slip, None, str(why))
-            return _Decision(None, closed, slip, impulse if answers.complete else None)
+            return _Decision(None, closed, slip, self._jam(now, slip, closed, mu, impulse))
         solution = answers.found[0]
         forces = centered_forces(problem, solution.modes, solution.f, CENTERED_SHARE)
         least = problem.least_force(forces), problem.least_acceleration
         return _Decision(solution._replace(f=forces), closed, slip, None, "", *least)
+
+    def _jam(
+        self, now: _Contacts, slip: Array, closed: NDArray[np.bool_], mu: Array, impulse: Array
+    ) -> Array | None:
+        """Return the impulse of an instant without which contacts would penetrate, if there is one.
+
+        The impulse of a short step holds what accelerates the bodies meanwhile as well, which does
+        not belong to it: without these accelerations it is solved for once more, from there.
+
+        Args:
+            now: All contact points.
+            slip: Slip of all points, zero for those at rest [m/s].
+            closed: Points that touch and do not separate.
+            mu: Friction of all points.
+            impulse: Impulses of a short time step [N s].
+        """
+        b = np.concatenate([slip, np.where(closed, 0.0, REMOTE_VELOCITY)[:, None]], axis=1)
+        found = self._solve(now, b, mu, np.zeros(len(mu)), impulse)
+        change = np.linalg.norm(now.rows.T @ found)
+        if change < JAM_SHARE * np.linalg.norm(now.rows.T @ impulse):
+            return None
+        return found
 
     def _write_modes(
         self,
