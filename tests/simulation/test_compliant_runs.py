@@ -336,3 +336,31 @@ def test_surfaces_of_the_ground_are_parameters_of_cases():
         run(0.1, q[:2], world=world, parameters={"ground.normal_stiffness": [1e4, 1e8]})
     with pytest.raises(tb.UnknownNameError, match=r"ground\.static_friction"):
         run(0.1, contact=False, parameters={"ground.static_friction": 0.3})
+
+
+@pytest.mark.parametrize("height", [0.0, 1e-16])
+def test_contact_that_starts_at_the_surface_keeps_the_order_of_rk4(height):
+    """A mass on a spring and damper, thrown from the surface: the damper acts from there on."""
+    m, k, c, g, v, end = 20.0, 8000.0, 120.0, 9.81, 0.7, 0.1
+    body = tb.Body("foot", joint=tb.Free("foot"), inertia=tb.Inertia.box(m, (0.2, 0.2, 0.2)))
+    foot = tb.Model("foot", [body], contacts=[tb.ContactPoint("p", "foot", (0, 0, 0))])
+    world = tb.World(ground=tb.Ground(normal_stiffness=k, normal_damping=c))
+    omega, still = np.sqrt(k / m), m * g / k
+    z = c / (2 * m * omega)
+    damped = omega * np.sqrt(1 - z * z)
+    wave = np.sin(damped * end) * (v - z * omega * still) / damped - still * np.cos(damped * end)
+    depth = still + np.exp(-z * omega * end) * wave
+    errors = []
+    for steps in (50, 100, 200):
+        run = tb.simulate(
+            foot,
+            end,
+            q=[1, 0, 0, 0, 0, 0, height],
+            v=[0, 0, 0, 0, 0, -v],
+            world=world,
+            method="rk4",
+            dt=end / steps,
+        )
+        errors.append(abs(-run.q[-1, 6] - depth))
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert orders.min() > 3.9

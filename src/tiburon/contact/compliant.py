@@ -7,12 +7,13 @@ Symbols:
     k, b    normal stiffness [N/m] and damping [N s/m]; with index t the tangential ones
     c       dissipation of Hunt and Crossley [s/m]
 
-The normal force is k d (1 + c d') + b d', and never pulls. Friction hangs on a spring and a damper
-between the first body and an anchor, which is set where the contact closes. It sticks as long as
-|k_t s + b_t u| is at most mu_s times the normal force. Beyond, it slides with mu_k times the normal
-force, and drags its anchor along: once per step the spring is shortened in the ratio in which
-spring and damper exceed that force. It sticks again as soon as both are within the cone of kinetic
-friction.
+The normal force is k d (1 + c d') + b d', and never pulls. At the surface a body that approaches
+touches: its damper acts from there on, also where a run starts. Friction hangs on a spring and a
+damper between the first body and an anchor, which is set where the contact closes. It sticks as
+long as |k_t s + b_t u| is at most mu_s times the normal force. Beyond, it slides with mu_k times
+the normal force, and drags its anchor along: once per step the spring is shortened in the ratio in
+which spring and damper exceed that force. It sticks again as soon as both are within the cone of
+kinetic friction.
 
 Springs take up energy only by displacement, and anchors only shorten them: in a closed cycle the
 contact returns no more energy than it has absorbed.
@@ -30,6 +31,9 @@ from tiburon.contact.candidates import Surface
 from tiburon.errors import DomainError, ShapeError
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import dot, scale, subtract
+
+SURFACE_GAP = 1e-12
+"""Gap up to which bodies that approach touch [m]: rounding of positions of some meters."""
 
 
 class Touch(NamedTuple):
@@ -60,7 +64,8 @@ class Touch(NamedTuple):
 
 ContactLaw = Callable[[Touch], Any]
 """Returns the normal force [N], or the normal force and the tangential force on the first body,
-world axes [N]; evaluated for all depths, and used where the depth is positive."""
+world axes [N]; evaluated for all depths, and used where the depth is positive, or zero while the
+bodies approach."""
 
 
 class PointForce(NamedTuple):
@@ -103,7 +108,7 @@ def point_force(touch: Touch, law: ContactLaw | None = None) -> PointForce:
     """
     given = spring_damper(touch) if law is None else law(touch)
     # a depth that is not a number must not pass for an open contact
-    opened = touch.depth <= 0.0
+    opened = (touch.depth <= -SURFACE_GAP) | ((touch.depth <= 0.0) & (touch.rate <= 0.0))
     surface = touch.surface
     if isinstance(given, (tuple, list)) or np.ndim(given):
         normal, tangent = _both(given)
