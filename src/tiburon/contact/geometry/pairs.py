@@ -142,6 +142,10 @@ PAIRS: dict[tuple[str, str], Pair] = {
 """Pairs of kinds with a narrow phase; long ones are regions, which code has once for all pairs."""
 
 
+LOCATED_PAIR = Pair(function(located_contacts), POINTS)
+"""Contacts that are located outside of compiled code, as those of meshes."""
+
+
 def pair(first: str, second: str, element: str = "contact pair") -> Pair:
     """Return the narrow phase of two kinds of shapes, in this order.
 
@@ -155,7 +159,7 @@ def pair(first: str, second: str, element: str = "contact pair") -> Pair:
         ModelError: If the pair has no narrow phase.
     """
     if first == second == LOCATED:
-        return Pair(located_contacts, POINTS)
+        return LOCATED_PAIR
     for argument, kind in (("first", first), ("second", second)):
         if kind not in KINDS:
             raise OptionError(argument, KINDS, kind)
