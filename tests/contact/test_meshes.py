@@ -344,8 +344,31 @@ def test_unsupported_mesh_contacts_are_refused(cube, groove, folder):
     grid = tb.GroundGrid(spacing=(1.0, 1.0), heights=[[0.0] * 4] * 4)
     with pytest.raises(tb.ModelError, match="meshes do not touch height fields"):
         tb.contacts(model, q, world=tb.World(ground=tb.Ground(grid=grid)))
-    with pytest.raises(tb.ModelError, match="got CylinderShape; give it as a mesh"):
-        tb.contacts(in_groove(tb.CylinderShape(0.1, 0.2), groove), q)
+    with pytest.raises(tb.ModelError, match="got EllipsoidShape; give it as a mesh"):
+        tb.contacts(in_groove(tb.EllipsoidShape((0.1, 0.2, 0.3)), groove), q)
+
+
+def test_cylinders_touch_meshes_as_prisms(cube):
+    """Ends touch exactly, sides to 0.5 % of the radius; the volume is that of the cylinder."""
+    cylinder = tb.CylinderShape(0.2, 0.5)
+    solid = solid_of(cylinder)
+    corners = solid.vertices[solid.faces]
+    volume = np.linalg.det(corners).sum() / 6.0
+    assert volume == pytest.approx(np.pi * 0.2**2 * 0.5)
+    top = 0.5 * SIZE
+    for R, height, tolerance in (
+        (np.eye(3), 0.25, 1e-12),
+        (rotation_about_x(0.5 * np.pi), 0.2, 0.005 * 0.2),
+    ):
+        places = [(R, np.array([0.0, 0.0, top + height + 0.001])), (np.eye(3), np.zeros(3))]
+        gap, _, normal = contacts_of(cylinder, cube, places)
+        assert gap.min() == pytest.approx(0.001, abs=tolerance)
+        np.testing.assert_allclose(np.abs(normal[np.argmin(gap)]), [0, 0, 1], atol=1e-9)
+
+
+def rotation_about_x(angle):
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
 
 
 @pytest.mark.parametrize(
