@@ -99,3 +99,16 @@ def test_forces_that_jump_with_sampled_commands_lift_a_ball(traced):
         height += 0.05 * speed + 0.5 * a * 0.05**2
         speed += 0.05 * a
     assert abs(run.q[-1, 6] - RADIUS - height) < 1e-12
+
+
+@pytest.mark.parametrize("duration", [0.20037, math.pi / 16])
+@pytest.mark.parametrize("interval", [None, 1 / 70])
+def test_exact_runs_take_any_duration(duration, interval):
+    """Recorded at multiples of any interval, and at the end: a ball in flight is where it falls."""
+    record = tb.Record() if interval is None else tb.Record(dt=interval)
+    q = turned(0.0, RADIUS + 0.3)
+    run = exact(BALL, duration, q=q, world=tb.World(ground=tb.Ground()), record=record)
+    assert run.outcome.ok
+    assert abs(run.time[1] - (interval or 0.01)) < 1e-14
+    assert abs(run.time[-1] - duration) < 1e-14
+    assert np.abs(run.q[:, 6] - RADIUS - 0.3 + 0.5 * G * run.time**2).max() < 1e-14

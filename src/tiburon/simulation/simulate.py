@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -61,6 +62,9 @@ from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.system import ELEMENTS, System, surrounded
 from tiburon.trace.declared import is_traced
 
+MOST_PARTS = 10**6
+"""Parts of an interval of which other times are multiples in event-driven runs, at most."""
+
 DEFAULT_CONTROL_DT = 0.01
 """Time between two calls of a controller in Python by default [s]."""
 
@@ -112,7 +116,8 @@ def simulate(
     membership in a batch and events without actions do not change a bit of the motion.
 
     Times are ``time + n * dt``. Duration, `Sampled.dt` and `Record.dt` must be integer multiples of
-    dt. Adaptive methods choose their own steps between these times, separately for each case.
+    dt; with exact contact, a part of dt is taken of which they are. Adaptive methods choose their
+    own steps between these times, separately for each case.
 
     Args:
         model: The robot. After every step, positions and velocities are projected onto loop
@@ -349,7 +354,11 @@ def _prepare(given: SimpleNamespace) -> Preparation:
                     name=motion.joint,
                 )
         parameters = {**(parameters or {}), **cases_of(motions)} or None
+    record = checked_record(given.record)
     dt = _time("dt", given.dt, positive=True)
+    if exact and not record.every:
+        lengths = (given.duration, record.dt, control_dt)
+        dt = _common_interval(dt, [_time("duration", x) for x in lengths if x is not None])
     if keep_inertia is not None:
         # refuses what cannot keep them
         method = keeping(METHODS[method], keep_inertia).name
@@ -382,7 +391,6 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         refuse_contact_method(METHODS[method], adapting)
     if exact:
         refuse_exact_method(METHODS[method], adapting)
-    record = checked_record(given.record)
     setup = RunSetup(
         model=model,
         world=surroundings,
@@ -865,6 +873,17 @@ def _control_steps(model: Model, control: Any, control_dt: float | None, dt: flo
         names = getattr(control, "discrete_state_names", ())
         return 1 if (names(model) if callable(names) else names) else None
     return _interval("Sampled: dt", control_dt, DEFAULT_CONTROL_DT, dt)
+
+
+def _common_interval(dt: float, lengths: Sequence[float]) -> float:
+    """Return the largest part of dt of which all lengths are multiples, to `MOST_PARTS` parts.
+
+    Steps of event-driven runs do not depend on the grid of times: it costs nothing to refine it.
+    """
+    for length in lengths:
+        if 0.0 < length < MOST_STEPS * dt:
+            dt /= Fraction(length / dt).limit_denominator(MOST_PARTS).denominator
+    return dt
 
 
 def _interval(argument: str, length: float | None, default: float, dt: float) -> int:
