@@ -75,6 +75,7 @@ def check_mjcf(read_mjcf, folder, content):
     check(read_mjcf, target)
 
 
+@pytest.mark.filterwarnings("ignore:[^@]*the control law of 1 servos")
 def test_undamaged_files_are_read(read_mjcf):
     """Otherwise damages would only find the first error."""
     model = read_mjcf(DATA / "mjcf" / "diver.xml")
