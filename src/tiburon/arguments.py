@@ -132,7 +132,7 @@ def explained(
         elif name not in ("self", "cls"):
             given[name] = value
     where = function.__qualname__.removesuffix(".__init__").lstrip("_")
-    found = about(error, mismatch(where, function, given), given)
+    found = about(error, mismatch(where, annotations(function), given), given)
     if found is not None or not given or not outermost:
         return found
     if isinstance(error, TiburonError):
@@ -216,16 +216,15 @@ def _is_of_user(error: Exception, function: Callable[..., Any]) -> bool:
 
 
 def mismatch(
-    where: str, annotated: Callable[..., Any] | type, given: Mapping[str, Any]
+    where: str, hints: Mapping[str, Any], given: Mapping[str, Any]
 ) -> ArgumentError | None:
     """Return the first argument that does not match its annotation; None if all do.
 
     Args:
         where: Name of the function or class, for the message.
-        annotated: What has the annotations.
+        hints: Annotations by name.
         given: Arguments by name.
     """
-    hints = _hints(annotated)
     for name, value in given.items():
         if name in hints and not _fits(hints[name], value):
             expected, words = _words(hints[name]), shown(value)
@@ -252,8 +251,8 @@ def caller_level() -> int:
     return level
 
 
-def _hints(annotated: Any) -> dict[str, Any]:
-    """Return annotations by name, those that cannot be evaluated left out."""
+def annotations(annotated: Any) -> dict[str, Any]:
+    """Return the annotations of a function or class, those that cannot be evaluated left out."""
     try:
         return {**_declared(annotated), **typing.get_type_hints(annotated)}
     except Exception:

@@ -218,10 +218,10 @@ def _constructor(cls: type[Any], items: Sequence[Field[Any]], slots: bool) -> Ca
 
 def _explain(thing: Any, error: Exception) -> NoReturn:
     """Raise what was wrong with a field, where a check failed for a foreign reason."""
-    from tiburon.arguments import about, mismatch
+    from tiburon.arguments import about, annotations, mismatch
 
     given = {item.name: getattr(thing, item.name, None) for item in fields(thing) if item.init}
-    found = about(error, mismatch(type(thing).__qualname__, type(thing), given), given)
+    found = about(error, mismatch(type(thing).__qualname__, annotations(type(thing)), given), given)
     if found is not None:
         raise found from error
     raise error

@@ -30,7 +30,7 @@ from tests.contracts.good_arguments import (
     linkage,
     of_joint,
 )
-from tiburon.arguments import is_named, mismatch
+from tiburon.arguments import annotations, is_named, mismatch
 from tiburon.errors import (
     MissingExtraError,
     ModelFileError,
@@ -396,7 +396,7 @@ def _problem(
     except TiburonError as error:
         text = str(error)
         # a value that is right by itself may make another argument wrong
-        fits = mismatch("", function, {key: arguments[key]}) is None
+        fits = mismatch("", annotations(function), {key: arguments[key]}) is None
         accepted = (key, WORDS.get(key, key), *(_names(function) if fits or any_name else ()))
         named = any(is_named(name, text) for name in accepted)
         # what overflows is refused by the quantity that did

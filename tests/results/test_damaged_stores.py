@@ -253,3 +253,85 @@ def test_all_keywords_of_a_run_are_checked_when_it_is_read():
 
     elsewhere = {"model", "world", "elements", "control"}
     assert set(SETUP_TYPES) == set(RunSetup._fields) - elsewhere
+
+
+def _thruster(header):
+    return header["elements"][0]["fields"]["thruster"]["fields"]
+
+
+def _current(header):
+    return header["world"]["fields"]["fluid"]["fields"]["current"]["fields"]
+
+
+HOSTILE = {
+    "world.fluid.current: TableCurrent": lambda h: _current(h)["speeds"].pop(),
+    "current: TableCurrent: .*increasing": lambda h: _current(h)["times"].reverse(),
+    "elements.0..thruster: Thruster: .*position": lambda h: _thruster(h)["position"].pop(),
+    "elements.0..thruster: Thruster: .*curve": lambda h: _thruster(h).update(curve=None),
+    r"setup\['sensors'\].0.: DepthSensor": lambda h: h["setup"]["dict"]["sensors"][0][
+        "fields"
+    ].update(rate="often"),
+}
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory):
+    """Return the path of a run with water, thrusters and a sensor."""
+    path = tmp_path_factory.mktemp("rich") / "run.zarr"
+    current = tb.TableCurrent((0.0, 1.0), ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0)))
+    robot = tb.load("bluerov2_heavy")
+    sensor = tb.DepthSensor("depth", frame=robot.body_names[0], rate=100.0)
+    water = tb.Water(current=current)
+    tb.simulate(robot, 0.02, fluid=water, sensors=[sensor], record=tb.Record(store=path))
+    return path
+
+
+def _with_header(path, change):
+    """Change the header of a run, with a checksum that fits."""
+    whole = json.loads((path / "zarr.json").read_text())
+    header = json.loads(whole["attributes"]["run"])
+    change(header)
+    whole["attributes"] |= store_module.signed_header("run", json.dumps(header))
+    (path / "zarr.json").write_text(json.dumps(whole))
+
+
+@pytest.mark.parametrize("message", HOSTILE)
+def test_changed_records_of_headers_are_refused_when_they_are_read(rich, message, tmp_path):
+    """Values that no constructor accepts give an error that names file and element."""
+    path = tmp_path / "run.zarr"
+    shutil.copytree(rich, path)
+    _with_header(path, HOSTILE[message])
+    with pytest.raises(tb.RunFileError, match=message) as found:
+        tb.load_run(path)
+    assert found.value.file == str(path)
+
+
+def test_headers_that_describe_no_run_are_refused_when_it_is_resumed(rich, tmp_path):
+    """An element that fits the format but not the robot is an error of the file, not of a call."""
+    path = tmp_path / "run.zarr"
+    shutil.copytree(rich, path)
+    _with_header(path, lambda h: _thruster(h).update(body="x"))
+    with pytest.raises(tb.RunFileError, match=r"describes a run that cannot go on .*'x'"):
+        tb.load_run(path).resume(0.01)
+
+
+def test_shapes_without_sizes_are_refused_when_a_run_is_resumed(tmp_path):
+    """Code that relies on the records of the package fails for a reason of the file."""
+    joint = tb.Free("float")
+    shape = tb.Shape(tb.SphereShape(0.1))
+    ball = tb.Model(
+        "ball", [tb.Body("b", joint=joint, inertia=tb.Inertia.sphere(1.0, 0.1), shapes=(shape,))]
+    )
+    path = tmp_path / "run.zarr"
+    world = tb.World(ground=tb.Ground())
+    q = (1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1)
+    tb.simulate(ball, 0.01, q=q, world=world, record=tb.Record(store=path))
+    _with_header(
+        path,
+        lambda h: h["elements"][0]["fields"]["candidates"][0]["fields"]["first"]["fields"][
+            "size"
+        ].clear(),
+    )
+    run = tb.load_run(path)
+    with pytest.raises(tb.RunFileError, match="describes a run that cannot go on"):
+        run.resume(0.01)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 import tiburon as tb
 from tests.formats.rich_models import rich_models
 from tests.robots import ROBOTS
-from tiburon.results.encoding import NotDataError, encode, from_text, is_data, to_text
+from tiburon.model.composition import changed
+from tiburon.results.encoding import NotDataError, decode, encode, from_text, is_data, to_text
 
 
 def same(model, other):
@@ -100,3 +101,78 @@ def test_fields_of_later_versions_take_their_defaults():
     data = encode(tb.Water(1000.0))
     del data["fields"]["surface"]
     assert from_text(json.dumps(data)) == tb.Water(1000.0)
+
+
+TABLE = tb.TableCurrent((0.0, 1.0), ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0)))
+
+CHANGES = {
+    "falling times": (TABLE, lambda r: r["times"].reverse(), r"TableCurrent: .*increasing"),
+    "a speed too few": (TABLE, lambda r: r["speeds"].pop(), r"TableCurrent: .*speeds"),
+    "a text for numbers": (TABLE, lambda r: r.update(times="x"), r"TableCurrent: .*times"),
+    "a long axis": (tb.Revolute("j"), lambda r: r.update(axis=[0, 0, 2.0]), r"Revolute: .*axis"),
+    "a rotation to repair": (
+        tb.Pose.from_rpy((0.1, 0.2, 0.3)),
+        lambda r: r["rotation"][0].__setitem__(0, r["rotation"][0][0] + 1e-7),
+        r"Pose: rotation must be",
+    ),
+    "a reflection": (
+        tb.Pose.from_rpy((0.1, 0.2, 0.3)),
+        lambda r: r["rotation"].reverse(),
+        r"Pose: .*determinant",
+    ),
+    "a negative mass": (tb.Inertia(1.0), lambda r: r.update(mass=-1.0), r"Inertia: .*mass"),
+    "no joint": (
+        tb.Body("b", joint=tb.Fixed("j")),
+        lambda r: r.update(joint=None),
+        r"Body: .*joint must be a joint",
+    ),
+    "a record without checks": (
+        tb.JointSensor("encoder", rate=100.0),
+        lambda r: r.update(joints=[1, 2]),
+        r"JointSensor: .*joints",
+    ),
+    "a part that does not follow": (
+        tb.Waves((tb.Wave(height=1.0, period=8.0),)),
+        lambda r: r["components"][0].reverse(),
+        r"Waves: components must be",
+    ),
+    "a part of another record": (
+        tb.Water(current=TABLE),
+        lambda r: r["current"]["fields"]["times"].reverse(),
+        r"^current: TableCurrent: .*increasing",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_records_pass_their_constructors(name):
+    """Values that a constructor refuses are refused in files, with the place and the class."""
+    value, change, message = CHANGES[name]
+    data = encode(value)
+    assert decode(data) == value
+    data = json.loads(json.dumps(data))
+    change(data["fields"])
+    with pytest.raises(NotDataError, match=message):
+        decode(data)
+
+
+def test_stored_bits_survive_constructors():
+    """An axis of length 1 only to rounding, and an impossible inertia, are those of the robot."""
+    axis = (0.6 * (1.0 + 1e-10), 0.8, 0.0)
+    joint = changed(tb.Revolute("j"), axis=axis)
+    assert from_text(to_text(joint)).axis == axis
+    thin = tb.Inertia(1.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 1.0, 0.0, 5.0))
+    body = changed(tb.Body("b", joint=tb.Revolute("j")), inertia=thin)
+    with pytest.raises(tb.ModelError, match="inertia"):
+        tb.Body("b", joint=tb.Revolute("j"), inertia=thin)
+    assert from_text(to_text(body)) == body
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["tiburon.drive.pilot:Pilot", "tiburon.errors:ModelError", "tiburon.model.body:Path"],
+)
+def test_only_values_are_restored(place):
+    """Files call no constructors that do more than check their values."""
+    with pytest.raises(NotDataError, match="no such class"):
+        decode({"record": place, "fields": {}})

@@ -19,7 +19,7 @@ from tiburon.model.currents import (
     traced_key,
 )
 from tiburon.model.value_checks import Vec3, number, vec3
-from tiburon.record import field, record
+from tiburon.record import UNSAVED, field, record
 from tiburon.spatial import Scalar, Scalars
 
 
@@ -61,7 +61,7 @@ class Water:
     """Height of the level surface, world axes [m]; None for unbounded water. Bodies are wet as far
     as their shapes are submerged."""
 
-    run_time: bool = field(default=False, init=False, repr=False, compare=False)
+    run_time: bool = field(default=False, init=False, repr=False, compare=False, metadata=UNSAVED)
     """Whether zeros are run-time parameters too."""
 
     def __post_init__(self) -> None:

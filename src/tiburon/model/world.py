@@ -217,7 +217,9 @@ class World:
     """The surrounding fluid; None on land. It acts on bodies with a `fluid`. A list of `Water`
     gives each case of a batch its own."""
 
-    run_time: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
+    run_time: tuple[str, ...] = field(
+        default=(), init=False, repr=False, compare=False, metadata=UNSAVED
+    )
     """Which of "gravity" and "fluid" have zeros as run-time parameters too."""
 
     def __post_init__(self) -> None:

@@ -1,8 +1,8 @@
 """JSON encoding of headers, and of the robots, worlds, elements and plain data in them.
 
-Values are restored bitwise. Records are written field by field and restored without running their
-constructors: these would normalize axes once more, and reject the unusual inertias that robot files
-do contain. Only classes of this package are restored, so that reading an untrusted file never runs
+Values are restored bitwise. Records are written field by field and restored by their constructors,
+with all checks of these; a field that a constructor would normalize once more keeps its stored
+bits. Only value classes of this package are restored, so that reading an untrusted file never runs
 its code; functions cannot be written.
 """
 
@@ -11,8 +11,9 @@ import binascii
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
@@ -21,12 +22,27 @@ from typing import Any
 import numpy as np
 
 from tiburon.actuation.contact_element import ContactElement
-from tiburon.errors import RunFileError, TiburonError
-from tiburon.model import Model, Water, World
+from tiburon.arguments import annotations, mismatch
+from tiburon.contact.candidates import FIELDS
+from tiburon.errors import ModelError, RunFileError, TiburonError, shown
+from tiburon.model import Body, Inertia, Model, Water, World
+from tiburon.model.composition import changed
 from tiburon.results.header import Column, RunHeader
 from tiburon.version import installed_version
 
-PACKAGE = "tiburon."
+PACKAGE = "tiburon"
+
+VALUE_ROOMS = (
+    *("actuation", "contact", "control", "functions", "hydro", "load_sharing", "loops", "model"),
+    *("results", "simulation", "spatial"),
+)
+"""Rooms whose records and named tuples files hold: values, whose constructors only check them."""
+
+ROUNDING = 1e-9
+"""Largest relative change of a stored number by a constructor that is taken for rounding."""
+
+MAX_NAME_LENGTH = 40
+"""Most characters of a name in the place of an error."""
 
 PLAIN_TYPES: dict[str, tuple[type, ...]] = {
     "float": (float, int),
@@ -80,7 +96,22 @@ SETUP_MINIMA = {
 
 
 class NotDataError(TiburonError):
-    """A value that no file can hold, such as a function; or a text that encodes no value."""
+    """A value that no file can hold, such as a function; or a text that encodes no value.
+
+    Attributes:
+        problem: What is wrong: the message without the place.
+        place: Where in the value, such as "[0].thruster"; empty for the value itself.
+    """
+
+    def __init__(self, problem: str, place: str = "") -> None:
+        """Compose the message of the attributes."""
+        self.problem = problem
+        self.place = place
+        super().__init__(f"{place.removeprefix('.')}: {problem}" if place else problem)
+
+    def inside(self, part: str) -> "NotDataError":
+        """Return the error of a part of a value as that of the value."""
+        return NotDataError(self.problem, f"{part}{self.place}")
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -140,7 +171,7 @@ def encode(value: Any) -> Any:
     named = isinstance(value, tuple) and hasattr(kind, "_fields")
     if isinstance(value, tuple) and not named:
         return [encode(item) for item in value]
-    if kind.__module__.startswith(PACKAGE) and (named or is_dataclass(kind)):
+    if _has_values(kind.__module__) and (named or is_dataclass(kind)):
         saved = () if named else (i for i in fields(kind) if i.metadata.get("saved", True))
         names = kind._fields if named else [item.name for item in saved]
         parts = {n: encode(getattr(value, n)) for n in names if hasattr(value, n)}
@@ -158,14 +189,14 @@ def decode(data: Any) -> Any:
         NotDataError: If there is no such value.
     """
     if isinstance(data, list):
-        return tuple(decode(item) for item in data)
+        return tuple(_decode_items(data))
     if not isinstance(data, dict):
         return data
     match data:
         case {"dict": dict(items)}:
-            return {key: decode(item) for key, item in items.items()}
+            return _decode_entries(items, "[{!r}]")
         case {"list": list(items)}:
-            return [decode(item) for item in items]
+            return _decode_items(items)
         case {"array": str(text), "dtype": str(dtype), "shape": list(shape)}:
             return _decode_array(text, dtype, shape)
         case {"model": dict(parts)}:
@@ -173,6 +204,40 @@ def decode(data: Any) -> Any:
         case {"record": str(place), "fields": dict(values)}:
             return _decode_record(place, values)
     raise NotDataError(f"unknown kind of value: {str(data)[:60]}")
+
+
+def decode_part(data: Mapping[str, Any], name: str) -> Any:
+    """Return a value of a dictionary of encoded ones; an error names it.
+
+    Raises:
+        NotDataError: If there is no such value.
+    """
+    try:
+        return decode(data[name])
+    except NotDataError as error:
+        raise error.inside(name) from error
+
+
+def _decode_items(items: list[Any]) -> list[Any]:
+    """Return the items of a sequence; an error names the index of its item."""
+    found: list[Any] = []
+    try:
+        for item in items:
+            found.append(decode(item))
+    except NotDataError as error:
+        raise error.inside(f"[{len(found)}]") from error
+    return found
+
+
+def _decode_entries(items: Mapping[str, Any], part: str = ".{}") -> dict[str, Any]:
+    """Return values by name; an error names its entry, written as `part`."""
+    found = {}
+    for name, item in items.items():
+        try:
+            found[name] = decode(item)
+        except NotDataError as error:
+            raise error.inside(part.format(name[:MAX_NAME_LENGTH])) from error
+    return found
 
 
 def _encode_array(value: Any) -> dict[str, Any]:
@@ -210,35 +275,100 @@ def _encode_model(model: Model) -> dict[str, Any]:
 
 
 def _decode_model(data: dict[str, Any]) -> Model:
-    given = dict(data)
-    poses = {name: decode(positions) for name, positions in given.pop("poses").items()}
-    return Model(poses=poses, **{key: decode(value) for key, value in given.items()})
+    given = _decode_entries({"poses": {"dict": data.get("poses")}, **_without(data, "poses")})
+    model: Model = _constructed("model", Model, given)
+    return model
+
+
+def _without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in names}
 
 
 def _decode_record(place: str, values: dict[str, Any]) -> Any:
     kind = _class_at(place)
+    what = kind.__name__
     if not is_dataclass(kind):
-        return kind(**{name: decode(value) for name, value in values.items()})
-    found = object.__new__(kind)
-    for item in fields(kind):
-        if item.name in values:
-            value = decode(values[item.name])
-            _check_field(place, item, value)
-        elif item.default is not MISSING:
-            # a field that was added after the file was written
-            value = item.default
-        elif item.default_factory is not MISSING:
-            value = item.default_factory()
-        elif item.init:
-            raise NotDataError(f"{place}: {item.name} is missing")
-        else:
-            continue
-        object.__setattr__(found, item.name, value)
+        given = _decode_entries(values)
+        _check_annotations(kind, given)
+        return _constructed(what, kind, given)
+    # fields of later versions, and those that follow from others, are not read
+    saved = {item.name: item for item in fields(kind) if item.metadata.get("saved", True)}
+    given = _decode_entries({name: values[name] for name in saved if name in values})
+    for item in saved.values():
+        if item.name in given:
+            _check_field(what, item, given[item.name])
+        elif item.init and item.default is MISSING and item.default_factory is MISSING:
+            raise NotDataError(f"{what}: {item.name} is missing")
+    if not hasattr(kind, "__post_init__"):
+        _check_annotations(kind, given)
+    arguments = {name: value for name, value in given.items() if saved[name].init}
+    found = _constructed(what, _body if kind is Body else kind, arguments)
+    for name, value in given.items():
+        _keep_bits(found, name, value)
     return found
 
 
-def _check_field(place: str, item: Any, value: Any) -> None:
-    """Check the type of a plain field, since no constructor does.
+def _constructed(what: str, make: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """Call a constructor with values from a file.
+
+    Raises:
+        NotDataError: If it refuses them, for whatever reason.
+    """
+    try:
+        return make(**given)
+    except Exception as error:
+        # values of any type and shape: constructors raise anything
+        raise NotDataError(f"{what}: {first_line(error)}") from error
+
+
+def _body(**given: Any) -> Body:
+    """Return a body; a physically impossible inertia is kept, as readers of robot files do."""
+    inertia = given.get("inertia")
+    try:
+        return Body(**given)
+    except ModelError:
+        if not isinstance(inertia, Inertia):
+            raise
+        return changed(Body(**_without(given, "inertia")), inertia=inertia)
+
+
+def _keep_bits(made: Any, name: str, stored: Any) -> None:
+    """Restore the stored bits of a field that a constructor normalized once more.
+
+    Raises:
+        NotDataError: If the constructor made another value of the stored one.
+    """
+    value = getattr(made, name)
+    if value is stored:
+        return
+    if _is_near(value, stored):
+        object.__setattr__(made, name, stored)
+    elif not _is_equal(value, stored):
+        what = type(made).__name__
+        raise NotDataError(f"{what}: {name} must be {shown(value)}, got {shown(stored)}")
+
+
+def _is_near(value: Any, stored: Any) -> bool:
+    """Return whether two values have the same types and differ by rounding at most."""
+    if type(value) is not type(stored):
+        return False
+    if isinstance(value, (tuple, list)):
+        pairs = zip(value, stored, strict=False)
+        return len(value) == len(stored) and all(_is_near(a, b) for a, b in pairs)
+    if isinstance(value, float):
+        error = abs(value - stored)
+        return bool(value == stored or error <= ROUNDING * max(1.0, abs(value)))
+    return _is_equal(value, stored)
+
+
+def _is_equal(value: Any, stored: Any) -> bool:
+    if isinstance(value, np.ndarray) or isinstance(stored, np.ndarray):
+        return np.array_equal(value, stored)
+    return bool(value == stored)
+
+
+def _check_field(what: str, item: Any, value: Any) -> None:
+    """Check the type of a plain field, which not all constructors do.
 
     Raises:
         NotDataError: If a number, text or boolean is expected, and the value is not one.
@@ -249,22 +379,48 @@ def _check_field(place: str, item: Any, value: Any) -> None:
         return
     allowed = tuple(kind for some in kinds if some is not None for kind in some)
     if not _is_of_type(value, allowed):
-        raise NotDataError(f"{place}: {item.name} must be {annotation}, got {str(value)[:60]!r}")
+        raise NotDataError(f"{what}: {item.name} must be {annotation}, got {shown(value)}")
+
+
+def _check_annotations(kind: type[Any], given: Mapping[str, Any]) -> None:
+    """Check the fields of a class whose constructor checks nothing.
+
+    Raises:
+        NotDataError: If one does not match its annotation.
+    """
+    hints: Mapping[str, Any] = _hints(kind)  # type: ignore[arg-type]
+    if error := mismatch(kind.__name__, hints, given):
+        raise NotDataError(str(error))
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """Return the annotations of a class of this package; checkpoints hold many of one class."""
+    return annotations(kind)
 
 
 def _class_at(place: str) -> type[Any]:
-    """Return a record class of this package by module and name."""
+    """Return a value class of this package by module and name."""
     module, _, name = place.partition(":")
-    found: Any = None
-    if module.startswith(PACKAGE) and name.isidentifier():
+    found: type[Any] | None = None
+    if _has_values(module) and name.isidentifier():
         try:
             found = getattr(import_module(module), name, None)
         except ImportError:
             found = None
-    named = isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
-    if not isinstance(found, type) or not (named or is_dataclass(found)):
-        raise NotDataError(f"{place}: no such class in this version of the package")
+    if (
+        not isinstance(found, type)
+        or found.__module__ != module
+        or not (is_dataclass(found) or (issubclass(found, tuple) and hasattr(found, "_fields")))
+    ):
+        raise NotDataError(f"{place[:80]}: no such class in this version of the package")
     return found
+
+
+def _has_values(module: str) -> bool:
+    """Return whether the records of a module are values, whose constructors only check them."""
+    package, _, rest = module.partition(".")
+    return package == PACKAGE and rest.partition(".")[0] in VALUE_ROOMS
 
 
 # -- headers ---------------------------------------------------------------------------------------
@@ -314,15 +470,15 @@ def header_from_text(
             )
         if model is not None:
             _check_robot(path, data, model)
-        around = _rebuilt(decode(data["world"])) if world is None else world
+        around = decode_part(data, "world") if world is None else world
         header = RunHeader(
-            decode(data["model"]) if model is None else model,
+            decode_part(data, "model") if model is None else model,
             around,
             tuple(data["batch"]),
-            decode(data["columns"]),
-            decode(data["setup"]),
-            _on_ground(decode(data["elements"]), around),
-            decode(data["case_parameters"]),
+            decode_part(data, "columns"),
+            decode_part(data, "setup"),
+            _on_ground(decode_part(data, "elements"), around),
+            decode_part(data, "case_parameters"),
             tuple(data["missing"]),
         )
         _check_header(header)
@@ -330,7 +486,7 @@ def header_from_text(
     except RunFileError:
         raise
     except Exception as error:
-        # records are restored without their constructors: damaged ones raise anything
+        # damaged texts raise anything
         raise RunFileError(
             path,
             f"its header cannot be understood ({first_line(error)}); restore zarr.json from a "
@@ -338,22 +494,15 @@ def header_from_text(
         ) from error
 
 
-def _rebuilt(world: Any) -> Any:
-    """Return a world built by its constructors, which `decode` does not call."""
-    if not isinstance(world, World):
-        return world
-    fluid = replace(world.fluid) if isinstance(world.fluid, Water) else world.fluid
-    ground = world.ground
-    if ground is not None and ground.grid is not None:
-        # code relies on the number of heights
-        ground = replace(ground, grid=replace(ground.grid))
-    return replace(world, fluid=fluid, ground=ground)
-
-
 def _on_ground(elements: Any, world: Any) -> Any:
     """Return elements with the heights of the ground, which are saved with the world alone."""
     check_type("elements", elements, tuple)
     ground = world.ground if isinstance(world, World) else None
+    if ground is None or ground.grid is None:
+        for element in elements:
+            parts = element.candidates if isinstance(element, ContactElement) else ()
+            if any(part.second.kind in FIELDS for part in parts):
+                raise ValueError(f"{element.name} is on uneven ground, which world has not")
     return tuple(e.on(ground) if isinstance(e, ContactElement) else e for e in elements)
 
 

@@ -1,7 +1,8 @@
 """`simulate`: put a robot in its world and run it, one or thousands."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
@@ -20,7 +21,16 @@ from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.contact.compliant import ContactLaw
-from tiburon.errors import DomainError, ModelError, OptionError, RunFileError, ShapeError, shown
+from tiburon.errors import (
+    DomainError,
+    MissingExtraError,
+    ModelError,
+    OptionError,
+    RunFileError,
+    ShapeError,
+    TiburonError,
+    shown,
+)
 from tiburon.functions.assembly import check_switched_start, closed_start, resting_position
 from tiburon.functions.contact import clear_start
 from tiburon.functions.library import GEOMETRY, check_places
@@ -36,6 +46,7 @@ from tiburon.loops.stabilization import (
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint
+from tiburon.results.encoding import first_line
 from tiburon.results.record import Record, checked_record
 from tiburon.results.rows import MemoryRows
 from tiburon.results.trajectory import Trajectory
@@ -504,7 +515,8 @@ def resume_run(
         return run_in_parts(run.model, carried, options, again)
     parted = CURRENT_SESSION.get()
     CURRENT_SESSION.set(None)
-    setup = RunSetup.of(run, changes)
+    with _described_by(run, changes):
+        setup = RunSetup.of(run, changes)
     if carried.threads is not None:
         setup = setup._replace(threads=carried.threads)
     progress = carried.progress
@@ -516,7 +528,8 @@ def resume_run(
     if duration is not None:
         steps = checkpoint.step + _whole_steps("duration", _time("duration", duration), setup.dt)
     setup = setup._replace(steps=max(steps, checkpoint.step))
-    system = setup.system(parted)
+    with _described_by(run, changes):
+        system = setup.system(parted)
     _check_checkpoint(run, system)
     if parted is not None:
         if not parted.is_first and run.store is not None:
@@ -526,7 +539,37 @@ def resume_run(
             kept = (run.outcomes, run.events, checkpoint, None, run.system)
             run, progress = Trajectory(run.header, rows, *kept), False
         parted.agree(run_digest(setup, system, checkpoint))
-    return carry_out(setup, system, run.batch, checkpoint, progress, carried.budget, earlier=run)
+    given = {**changes, "progress": progress} if callable(progress) else changes
+    with _described_by(run, given, foreign=True):
+        budget = carried.budget
+        return carry_out(setup, system, run.batch, checkpoint, progress, budget, earlier=run)
+
+
+@contextmanager
+def _described_by(
+    run: Trajectory, given: Mapping[str, Any], *, foreign: bool = False
+) -> Iterator[None]:
+    """Raise `RunFileError` where the header of a stored run describes what cannot be simulated.
+
+    Args:
+        run: The run.
+        given: What the caller passed, which may be what is wrong.
+        foreign: Whether errors of this package stay: those of a run have other causes too.
+    """
+    try:
+        yield
+    except (RunFileError, MissingExtraError):
+        raise
+    except Exception as error:
+        passed = {**given, "elements": given.get("elements") or run.header.elements}
+        own = foreign and isinstance(error, TiburonError)
+        if run.store is None or own or passed != {"elements": run.header.elements}:
+            raise
+        raise RunFileError(
+            run.store.path,
+            f"its header describes a run that cannot go on ({first_line(error)}); restore "
+            "zarr.json from a copy, or start a new run with tiburon.simulate",
+        ) from error
 
 
 def _check_cuts(run: Trajectory, partition: Any) -> None:
