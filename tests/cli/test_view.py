@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 
 import pytest
@@ -70,6 +71,9 @@ def test_the_live_scene_is_served_until_ctrl_c():
             url = said.split()[1].rstrip(";")
             with urllib.request.urlopen(url, timeout=60) as answer:
                 assert b"<html" in answer.read()
+            process.send_signal(signal.SIGINT)
+            # again, while it closes
+            time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             assert process.wait(timeout=60) == 0
         finally:

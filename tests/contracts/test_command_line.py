@@ -116,6 +116,35 @@ def test_shells_complete_commands_and_robots(line, expected):
     assert result.stdout.split() == expected
 
 
+PRESSED = """
+import atexit, os, signal, sys
+import tiburon.cli
+
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+
+def run():
+    # at the end of the process there is no handler that could be reached
+    atexit.register(press)
+    if sys.argv[1] == "raised":
+        press()
+    sys.exit(130)
+
+tiburon.cli._run = run
+tiburon.cli.main()
+"""
+"""The command, interrupted where no subcommand is reached, and again at its end."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+@pytest.mark.parametrize("how", ["raised", "returned"])
+def test_ctrl_c_anywhere_has_a_code_and_no_traceback(how):
+    """Also while modules are imported, and while the process ends."""
+    words = [sys.executable, "-c", PRESSED, how]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_version_is_that_of_the_package():
     """`tiburon --version` prints one line and succeeds."""
     result = run_command("--version")

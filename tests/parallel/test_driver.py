@@ -1,5 +1,6 @@
 """The driver: deadly cases among many, large stores, memory, blocks of jobs in parts."""
 
+import signal
 import time
 import tracemalloc
 from pathlib import Path
@@ -9,8 +10,9 @@ import pytest
 
 import tiburon as tb
 from tests.parallel.studies import ROBOT, content, start, study
-from tiburon.parallel import sweep_task
+from tiburon.parallel import sweep_driver, sweep_task
 from tiburon.parallel.design import Design
+from tiburon.parallel.driver_lock import drivers_of
 from tiburon.parallel.identity import identity
 from tiburon.parallel.receipt import Receipt
 from tiburon.parallel.sweep_cases import Layout, SweepPlan
@@ -180,3 +182,57 @@ def test_parts_compute_their_blocks_and_end_where_results_are_read(tmp_path, mon
         assert (tally.blocks, tally.blocks_done) == (2, 2)
     assert content(path) == whole
     assert study(path).is_complete
+
+
+def test_ctrl_c_at_the_end_of_a_sweep_leaves_no_lock(tmp_path, monkeypatch):
+    """Signals while a driver cleans up wait until it has; the sweep can be resumed at once."""
+    forget = sweep_driver.forget_session
+
+    def pressed(*given):
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+        forget(*given)
+
+    path = tmp_path / "pressed.zarr"
+    with monkeypatch.context() as patch:
+        patch.setattr(sweep_driver, "forget_session", pressed)
+        with pytest.raises(KeyboardInterrupt, match="are safe"):
+            study(path)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert not drivers_of(path)
+    assert study(path).is_complete
+
+
+def test_a_second_ctrl_c_ends_a_sweep_at_once(tmp_path):
+    """The first lets the running block finish; the second stops it, and a third changes nothing."""
+    path, pressed = tmp_path / "pressed.zarr", []
+
+    def setup(point, stream):
+        if point.case == 5 and path.exists() and not pressed:
+            pressed.append(point.case)
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        return start(point, stream)
+
+    with pytest.raises(KeyboardInterrupt):
+        study(path, setup=setup)
+    assert tb.load_sweep(path).progress.blocks_done == 1
+    assert study(path, setup=setup, mixed=True).is_complete
+
+
+@pytest.mark.parametrize("trial", [0, 1])
+def test_ctrl_c_while_a_sweep_tries_its_cases_is_that_of_a_sweep(tmp_path, trial):
+    """The runs that determine layout and blocks are nobody's: there are no rows to look at."""
+    starts = []
+
+    def control(state):
+        if state.time == 0.0:
+            starts.append(state.time)
+            if len(starts) == trial + 1:
+                signal.raise_signal(signal.SIGINT)
+        return {}
+
+    with pytest.raises(KeyboardInterrupt, match=r"^sweep: interrupted") as stop:
+        study(tmp_path / "tried.zarr", block=None, control=tb.Sampled(control, dt=0.01))
+    assert len(starts) == trial + 1
+    assert type(stop.value) is KeyboardInterrupt

@@ -8,6 +8,9 @@ import pytest
 
 import tiburon as tb
 from tests.robots import double_pendulum, pendulum
+from tiburon.results.store import RunStore
+from tiburon.simulation import run as run_module
+from tiburon.simulation.recorder import RowWriter
 
 
 @tb.traced
@@ -174,8 +177,6 @@ def test_progress_is_reported_and_changes_no_bit():
 
 def test_ctrl_c_while_rows_are_written_is_raised_when_they_are_safe(tmp_path, monkeypatch):
     """Signals that come at the end neither cut the store short nor get lost."""
-    from tiburon.results.store import RunStore
-
     finish = RunStore.finish
 
     def interrupted(store, *given):
@@ -190,6 +191,85 @@ def test_ctrl_c_while_rows_are_written_is_raised_when_they_are_safe(tmp_path, mo
     assert stop.value.run.status == "finished"
     assert tb.load_run(path).status == "finished"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_ctrl_c_before_the_first_step_leaves_a_run_to_resume(tmp_path, monkeypatch, method):
+    """A signal right after the store was made: no lock stays, and nothing of the run is lost."""
+    make = run_module.Recorder
+
+    def pressed(*given, **options):
+        found = make(*given, **options)
+        signal.raise_signal(signal.SIGINT)
+        return found
+
+    path = tmp_path / "run.zarr"
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "Recorder", pressed)
+        with pytest.raises(KeyboardInterrupt) as stop:
+            tb.simulate(pendulum(), 0.1, q=[0.5], method=method, record=tb.Record(store=path))
+    assert stop.value.run.outcome.time == 0.0
+    whole = tb.load_run(path).resume()
+    assert whole.status == "finished"
+    plain = tb.simulate(pendulum(), 0.1, q=[0.5], method=method)
+    np.testing.assert_array_equal(whole.q, plain.q)
+
+
+def test_ctrl_c_while_a_run_is_reopened_keeps_its_rows(tmp_path, monkeypatch):
+    """A signal while the rows of an earlier part are taken over."""
+    path = tmp_path / "run.zarr"
+    earlier = tb.simulate(pendulum(), 0.1, q=[0.5], record=tb.Record(store=path))
+    reopen = RunStore.reopen
+
+    def pressed(*given):
+        reopen(*given)
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunStore, "reopen", pressed)
+        with pytest.raises(KeyboardInterrupt) as stop:
+            earlier.resume(0.1)
+    assert stop.value.run.outcome.time == pytest.approx(0.1)
+    whole = tb.load_run(path).resume()
+    np.testing.assert_array_equal(whole.q, tb.simulate(pendulum(), 0.2, q=[0.5]).q)
+
+
+def test_a_second_ctrl_c_raises_in_user_code_alone(tmp_path, monkeypatch):
+    """Rows and steps are never left half done; a controller that does not return is stopped."""
+    room, raised = RowWriter.room, []
+
+    def pressed(writer, count):
+        # the caller is a method of the run: what it has begun is finished
+        try:
+            for _ in range(3):
+                signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raised.append("while a row is recorded")
+        return room(writer, count)
+
+    path = tmp_path / "run.zarr"
+    with monkeypatch.context() as patch:
+        patch.setattr(RowWriter, "room", pressed)
+        with pytest.raises(KeyboardInterrupt) as stop:
+            tb.simulate(pendulum(), 0.1, q=[0.5], record=tb.Record(store=path))
+    assert len(stop.value.run) == 1
+    assert not raised
+    whole = tb.load_run(path).resume()
+    np.testing.assert_array_equal(whole.q, tb.simulate(pendulum(), 0.1, q=[0.5]).q)
+
+    def endless(state):
+        signal.raise_signal(signal.SIGINT)
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raised.append(state.time)
+            raise
+        return {}
+
+    with pytest.raises(KeyboardInterrupt) as stop:
+        tb.simulate(double_pendulum(), 0.1, q=[0.3, 0.2], control=endless)
+    assert raised == [0.0]
+    assert stop.value.run.status == "interrupted"
 
 
 def test_ctrl_c_ends_a_loop_of_runs_and_a_resumed_run():

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tiburon.cli import INTERRUPTED
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -134,9 +136,6 @@ BUDGET = 4
 
 ZENO = 5
 """A run was stopped by an infinite sequence of events (Zeno behavior)."""
-
-INTERRUPTED = 130
-"""A run was stopped by Ctrl-C; its rows are kept. Shell convention: 128 + signal 2."""
 
 KILLED = 137
 """The process of a run was killed. Shell convention: 128 + signal 9."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tiburon.cli.console import BUDGET, FAILURE, INTERRUPTED, SUCCESS, AsJson
+from tiburon.cli import INTERRUPTED
+from tiburon.cli.console import BUDGET, FAILURE, SUCCESS, AsJson
 
 if TYPE_CHECKING:
     from tiburon.parallel.sweep_progress import SweepProgress

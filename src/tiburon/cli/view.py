@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tiburon.cli import ignore_ctrl_c
 from tiburon.cli.console import Browser, PackagePath, load_quietly
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ def _wait_for(shown: Any) -> None:
     try:
         print(f"open {shown.url}; Ctrl-C stops", flush=True)
         shown.wait()
-    except KeyboardInterrupt:  # between the line and the wait, whose own Ctrl-C closes the scene
+    except KeyboardInterrupt:  # outside of the wait, whose own Ctrl-C closes the scene
+        ignore_ctrl_c()
         shown.close()
 
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tiburon.argument_checks import at_least, check_signature, choice, is_whole, positive
 from tiburon.arguments import public
-from tiburon.errors import ModelError, OptionError, RunFileError, TiburonError, shown
+from tiburon.errors import (
+    ModelError,
+    OptionError,
+    RunFileError,
+    RunInterruptedError,
+    TiburonError,
+    shown,
+)
 from tiburon.model import Model
 from tiburon.native.pool import default_threads
 from tiburon.parallel.design import Design, Point, whole_seed
@@ -489,7 +496,10 @@ def _created(
     path: Path, plan: SweepPlan, design: Design, block: int | None, runner: _Runner
 ) -> SweepStore:
     """Return the store of a new sweep, whose first case was run to see what it records."""
-    layout, row_bytes = plan.pilot(design)
+    try:
+        layout, row_bytes = plan.pilot(design)
+    except RunInterruptedError:
+        raise KeyboardInterrupt("sweep: interrupted before its first block") from None
     check_names(design, layout)
     design = design.ordered(plan.structural_axes(design))
     if block is None:

@@ -18,6 +18,7 @@ from tiburon.errors import (
     CaseError,
     DomainError,
     ModelError,
+    RunInterruptedError,
     ShapeError,
     TiburonError,
     nearest_name,
@@ -231,6 +232,10 @@ class SweepPlan(NamedTuple):
             )
             if run.batch != (len(group),):
                 raise several_cases(run)
+        except RunInterruptedError:
+            # a part of a block is no result, neither is the run of some of its cases
+            message = "sweep: interrupted; run it again to compute the blocks that are not on disk"
+            raise KeyboardInterrupt(message) from None
         except Exception as error:
             if len(group) > 1:
                 for part in _parts(group, given):

@@ -275,26 +275,27 @@ def drive(
     done = _finished(store, part, verify=verify)
     if done is not None:
         return done
-    lock = DriverLock(store.path, part)
     workers: Workers | None = None
-    try:
-        tally, finished = Tally.of(store, part, verify=verify)
-        mine = range(part[0], store.block_count, part[1])
-        pending = (block for block in mine if not finished[block])
-        if tally.blocks_done < tally.blocks:
-            if part == (0, 1):
-                # no other driver is alive
-                remove_unfinished(store.path)
-            with Interruption() as interruption:
+    with Interruption(anywhere=True) as interruption:
+        lock = DriverLock(store.path, part)
+        try:
+            tally, finished = Tally.of(store, part, verify=verify)
+            mine = range(part[0], store.block_count, part[1])
+            pending = (block for block in mine if not finished[block])
+            if tally.blocks_done < tally.blocks:
+                if part == (0, 1):
+                    # no other driver is alive
+                    remove_unfinished(store.path)
                 workers = make_workers()
                 tally.title = workers.title
                 driver = _Driver(store, workers, lock, pending, expected, threads, tally, report)
                 driver.run(end, lambda: interruption.wanted)
-                if interruption.wanted:
-                    raise KeyboardInterrupt(f"sweep {store.path}: {safe_blocks(store)}")
-        return tally
-    finally:
-        if workers is not None:
-            workers.close()
-        forget_session(store.path, lock.session)
-        lock.release()
+        finally:
+            interruption.finishing = True
+            if workers is not None:
+                workers.close()
+            forget_session(store.path, lock.session)
+            lock.release()
+        if interruption.wanted:
+            raise KeyboardInterrupt(f"sweep {store.path}: {safe_blocks(store)}")
+    return tally

@@ -220,9 +220,13 @@ class LocalWorkers:
         self._lock = threading.RLock()
         self._processes: list[_Process] = []
         # a process may end before the next one is started: it must be found in the list
-        with self._lock:
-            for _ in range(count):
-                self._processes.append(_Process(self._content, self._on_lost))
+        try:
+            with self._lock:
+                for _ in range(count):
+                    self._processes.append(_Process(self._content, self._on_lost))
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def title(self) -> str:

@@ -426,7 +426,10 @@ class AdaptiveRun(RunCases):
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays that a checkpoint keeps."""
-        own = {"state": self.state, "held": self.held, "memory": self.memory}
+        own = {"state": self.state, "held": self.held}
+        if self._start != 1.0:
+            # without it, a resumed run chooses its first step
+            own["memory"] = self.memory
         return {**own, **self._event_arrays()}
 
     def restore_events(self, arrays: Mapping[str, Array], notes: Mapping[str, Any]) -> None:

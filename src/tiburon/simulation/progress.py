@@ -89,8 +89,16 @@ def progress_of(wanted: bool | Progress | None, title: str) -> Progress | None:
 SIGINT = int(signal.SIGINT)
 
 
+USER_CODE_CALLERS = ("tiburon.simulation.control_check", "tiburon.simulation.run")
+"""Modules that call controllers and progress functions of users, between two steps. Actions of
+events and sensors are called within a step, which must not be left half done."""
+
+
 class Interruption:
     """Notices Ctrl-C while a run continues; what was computed is kept.
+
+    The first Ctrl-C is only noted, so that a run ends between two steps. A second one raises
+    `KeyboardInterrupt` where nothing of the run can be left half done.
 
     Attributes:
         wanted: Whether the user asked to stop.
@@ -102,13 +110,22 @@ class Interruption:
     _before: Any = None
     _placed = False
 
+    def __init__(self, *, anywhere: bool = False) -> None:
+        """Say where a second Ctrl-C may raise.
+
+        Args:
+            anywhere: Anywhere; otherwise in controllers and progress functions of the user alone,
+                which may not return.
+        """
+        self._anywhere = anywhere
+
     def __enter__(self) -> "Interruption":
         # only the main thread receives signals; a program may handle them itself
         if threading.current_thread() is threading.main_thread():
             before = get_handler(SIGINT)
             if before is signal.default_int_handler:
-                set_handler(SIGINT, self._heard)
                 self._before, self._placed = before, True
+                set_handler(SIGINT, self._heard)
         return self
 
     def __exit__(
@@ -121,7 +138,19 @@ class Interruption:
             set_handler(SIGINT, self._before)
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
-        if self.wanted and not self.finishing:
-            # a controller that does not return is stopped by asking twice
+        if self.wanted and not self.finishing and (self._anywhere or _is_in_user_code(frame)):
+            # what handles the exception must not be interrupted itself
+            self.finishing = self._anywhere
             raise KeyboardInterrupt
         self.wanted = True
+
+
+def _is_in_user_code(frame: FrameType | None) -> bool:
+    """Return whether a frame belongs to a controller or progress function of a user."""
+    while frame is not None and frame.f_back is not None:
+        caller = frame.f_back.f_globals.get("__name__")
+        name = str(frame.f_globals.get("__name__"))
+        if caller in USER_CODE_CALLERS and name.partition(".")[0] not in ("tiburon", "numpy"):
+            return True
+        frame = frame.f_back
+    return False

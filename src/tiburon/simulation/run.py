@@ -232,44 +232,55 @@ def carry_out(
                 sensing.restore(checkpoint.notes["sensing"])
     run = _run(setup, system, checkpoint, one, sensing, earlier)
     header = _header(setup, system, batch, sensing)
-    rows = (setup.steps - 1) // setup.record_every + 2
-    if earlier is None:
-        try:
-            recorder = Recorder(header, rows=rows, store=store, start=start)
-        except MemoryError:
-            size = f"{rows} rows of {header.row_bytes} bytes"
-            advice = "record less often, or to disk: record=tb.Record(store='run.zarr')"
-            raise DomainError("record", "rows that fit in memory", size, advice=advice) from None
-    else:
-        keep = math.ceil(checkpoint.step / setup.record_every)
-        recorder = Recorder.continued(earlier, header, keep, rows, checkpoint)
-    if sensing is not None:
-        run.readings = sensing.row.reshape(len(run.state), -1)
-    now = partial(_checkpoint, run, sensing)
-    run.writer = RowWriter(
-        recorder,
-        system,
-        len(run.state),
-        run.held.shape[1],
-        0 if sensing is None else len(sensing.channel_names),
-        setup.parameters,
-        now,
-    )
-    interval = INTERVAL if progress_seconds is None else progress_seconds
-    loop = _Loop(setup, run, sensing, batch, budget, interval, strict)
-    show = progress_of(progress, setup.model.name)
+    # Ctrl-C is only noted from here on: a store that exists can be read and resumed
     with Interruption() as interruption:
+        recorder = _recorder(setup, header, checkpoint, store, start, earlier)
         try:
-            loop.run_to_end(show, interruption)
+            if sensing is not None:
+                run.readings = sensing.row.reshape(len(run.state), -1)
+            now = partial(_checkpoint, run, sensing)
+            run.writer = RowWriter(
+                recorder,
+                system,
+                len(run.state),
+                run.held.shape[1],
+                0 if sensing is None else len(sensing.channel_names),
+                setup.parameters,
+                now,
+            )
+            interval = INTERVAL if progress_seconds is None else progress_seconds
+            loop = _Loop(setup, run, sensing, batch, budget, interval, strict)
+            loop.run_to_end(progress_of(progress, setup.model.name), interruption)
         except BaseException:
             recorder.release()
             raise
         result = _finish(loop, recorder, now)
-    if interruption.wanted:
-        place = ".run" if result.store is None else f".run and {str(result.store.path)!r}"
-        message = f"interrupted at {run.time:.6g} s; the rows so far are in {place}"
-        raise RunInterruptedError(message, result)
+        if interruption.wanted:
+            place = ".run" if result.store is None else f".run and {str(result.store.path)!r}"
+            message = f"interrupted at {run.time:.6g} s; the rows so far are in {place}"
+            raise RunInterruptedError(message, result)
     return result
+
+
+def _recorder(
+    setup: RunSetup,
+    header: RunHeader,
+    checkpoint: Checkpoint,
+    store: str | Path | None,
+    start: Checkpoint | None,
+    earlier: Trajectory | None,
+) -> Recorder:
+    """Return the recorder of a run; `start` is a copy of the checkpoint, for a new store."""
+    rows = (setup.steps - 1) // setup.record_every + 2
+    if earlier is not None:
+        keep = math.ceil(checkpoint.step / setup.record_every)
+        return Recorder.continued(earlier, header, keep, rows, checkpoint)
+    try:
+        return Recorder(header, rows=rows, store=store, start=start)
+    except MemoryError:
+        size = f"{rows} rows of {header.row_bytes} bytes"
+        advice = "record less often, or to disk: record=tb.Record(store='run.zarr')"
+        raise DomainError("record", "rows that fit in memory", size, advice=advice) from None
 
 
 def _finish(loop: "_Loop", recorder: Recorder, checkpoint: Callable[[], Checkpoint]) -> Trajectory:
