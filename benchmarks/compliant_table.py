@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tiburon as tb
+from tiburon.simulation.integrators.methods import integrator_named
 
 STIFFNESSES = (1e4, 1e5, 1e6, 1e7)
 """Stiffness of one foot on its ground [N/m]."""
@@ -74,23 +75,22 @@ def rows() -> Iterator[tuple[float, float, list[Cell]]]:
         q = stand.copy()
         q[6] -= tb.contacts(dog, q, world=world).gap.min() + weight / 4 / k
         for dt in STEPS:
-            options = {"q": q, "world": world, "control": hold, "dt": dt}
-            yield k, dt, [_cell(dog, weight, method, options) for method in METHODS]
+            options = {"q": q, "world": world, "control": hold}
+            yield k, dt, [_cell(dog, weight, method, dt, options) for method in METHODS]
 
 
-def _cell(dog: tb.Model, weight: float, method: str, options: dict[str, Any]) -> Cell:
+def _cell(dog: tb.Model, weight: float, method: str, dt: float, options: dict[str, Any]) -> Cell:
     """Let the robot come to rest."""
     options = {
         **options,
-        "method": method,
-        "adaptive": False,
+        "method": integrator_named(method, dt, adaptive=False),
         "record": tb.Record(dt=DURATION / 10),
         "execution": tb.Execution(progress=False),
         "limits": False,
     }
     try:
         # compiles
-        tb.simulate(dog, options["dt"], **{**options, "record": tb.Record(dt=options["dt"])})
+        tb.simulate(dog, dt, **{**options, "record": tb.Record(dt=dt)})
     except tb.DomainError:
         return Cell("refused")
     begin = time.process_time()

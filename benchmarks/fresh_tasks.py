@@ -188,6 +188,10 @@ def cold_call(robot: str, name: str, water: str = "") -> dict[str, Any]:
     arguments: list[Any] = []
     if name in RUNS:
         options |= {"duration": 0.002, **RUNS[name]}
+        if "method" in options:
+            from tiburon.simulation.integrators.methods import integrator_named
+
+            options["method"] = integrator_named(options["method"])
         if batch or touches:
             options["q"] = q
     elif name in OTHER_CALLS:
@@ -238,7 +242,7 @@ def _step(model: Any, *, given: dict[str, Any], **options: Any) -> Any:
     """Take the first step of a stepper."""
     import tiburon as tb
 
-    prepared = tb.stepper(model, 0.002, **options)
+    prepared = tb.stepper(model, method=tb.RK4(dt=0.002), **options)
     return prepared.step(prepared.start(cases=BATCH))
 
 

@@ -193,7 +193,7 @@ def run_ours(case: LoopCase, repeats: int = 10) -> LoopRun:
         "world": case.world,
         "q": case.q,
         "v": case.v,
-        "dt": STEP,
+        "method": tb.RK4(dt=STEP),
         "record": tb.Record(every=1),
     }
     settings |= {"passive": False, "limits": False, "execution": tb.Execution(progress=False)}

@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.figure import Figure, Measurement, MeasurementError
 from benchmarks.measure_contact import SETTINGS, WEIGHT
 from benchmarks.timing import measure
+from tiburon.simulation.integrators.methods import integrator_named
 
 SIZE, WALKER_SIZE, PEER_SIZE = 1024, 256, 4
 """Cases of our batches and of MuJoCo's, whose time per step does not depend on their number."""
@@ -112,8 +113,7 @@ class _Robot:
             world=self.world,
             control=self.control,
             contact=contact,
-            method=self.method,
-            dt=STEP,
+            method=integrator_named(self.method, dt=STEP),
             passive=False,
             limits=False,
             execution=tb.Execution(threads=1, progress=False),

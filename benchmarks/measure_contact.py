@@ -127,8 +127,7 @@ def _sides(
     ground = tb.Ground(static_friction=FRICTION)
     options = {
         "contact": "rigid",
-        "method": "semi_implicit_euler",
-        "dt": STEP,
+        "method": tb.SemiImplicitEuler(dt=STEP),
         "execution": tb.Execution(progress=False),
     }
     options |= {"passive": False, "limits": False}
@@ -369,8 +368,7 @@ def _foot_pads(duration: float) -> Figure:
     world = tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=tb.Ground(static_friction=0.6))
     options = {
         "contact": "rigid",
-        "method": "semi_implicit_euler",
-        "dt": STEP,
+        "method": tb.SemiImplicitEuler(dt=STEP),
         "execution": tb.Execution(progress=False),
     }
     options |= {"world": world, "control": hold, "limits": False}
@@ -465,8 +463,16 @@ def _in_current(duration: float) -> Iterator[Figure]:
     weight = GRAVITY * (sum(body.inertia.mass for body in model.bodies) - 1025.0 * volume)
     for name, control in controls.items():
         must = STEP / REAL_TIME if name == "standing" else None
-        options = {"world": world, "control": control, "contact": "rigid", "dt": STEP}
-        options |= {"method": "semi_implicit_euler", "execution": tb.Execution(progress=False)}
+        options = {
+            "world": world,
+            "control": control,
+            "contact": "rigid",
+            "method": tb.RK4(dt=STEP),
+        }
+        options |= {
+            "method": tb.SemiImplicitEuler(dt=STEP),
+            "execution": tb.Execution(progress=False),
+        }
         settled = tb.simulate(model, 3.0, q=stand, record=tb.Record(every=10), **options)
         forces = settled.z[-200:, : 4 * points].reshape(200, points, 4)[..., 2]
         carried = forces.sum(axis=1).mean()
@@ -539,8 +545,7 @@ def _stack(duration: float) -> Figure:
     options: dict[str, Any] = {
         "world": tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=ground),
         "contact_pairs": [*itertools.pairwise(names), (names[0], "world")],
-        "method": "semi_implicit_euler",
-        "dt": STEP,
+        "method": tb.SemiImplicitEuler(dt=STEP),
         "execution": tb.Execution(progress=False),
     }
     settled = tb.simulate(model, 0.5, q=q, record=tb.Record(dt=0.5), **options)

@@ -138,7 +138,7 @@ def _fmu(duration: float) -> Iterator[Figure]:
     dt = 1e-3
     interval = FMU_STEPS * dt
     with tempfile.TemporaryDirectory() as folder:
-        path = tb.export_fmu(arm, f"{folder}/arm.fmu", dt)
+        path = tb.export_fmu(arm, f"{folder}/arm.fmu", method=tb.RK4(dt=dt))
         description = fmpy.read_model_description(str(path))
         unit = fmpy.fmi2.FMU2Slave(
             guid=description.guid,
@@ -149,7 +149,7 @@ def _fmu(duration: float) -> Iterator[Figure]:
         unit.setupExperiment(startTime=0.0)
         unit.enterInitializationMode()
         unit.exitInitializationMode()
-        arms = tb.stepper(arm, dt, substeps=FMU_STEPS)
+        arms = tb.stepper(arm, method=tb.RK4(dt=dt), substeps=FMU_STEPS)
         start = arms.start(cases=1)
         first = unit.getFMUState()
         out = arms.step(start)

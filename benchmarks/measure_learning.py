@@ -94,7 +94,12 @@ def _quadrupeds(duration: float) -> Figure:
         "limits": False,
     }
     task = dataclasses.replace(
-        known, dt=STEP, substeps=substeps, options=options, randomize={}, max_steps=None
+        known,
+        method=tb.SemiImplicitEuler(dt=STEP),
+        substeps=substeps,
+        options=options,
+        randomize={},
+        max_steps=None,
     )
     env = gym.VectorEnv(task, SIZE, copy=False)
     env.reset(seed=0)

@@ -46,7 +46,7 @@ from benchmarks.robots import chain
 links, steps = int(sys.argv[1]), int(sys.argv[2])
 robot = chain(links)
 q = np.random.default_rng(0).uniform(-0.3, 0.3, robot.nq)
-how = dict(q=q, dt=1e-5, passive=False, limits=False)
+how = dict(q=q, method=tb.RK4(dt=1e-5), passive=False, limits=False)
 parts = tb.partition(robot, processes=2)
 how["execution"] = tb.Execution(partition=parts, exchange=tb.MPIExchange(), progress=False)
 tb.simulate(robot, 1e-5 * steps, **how)
@@ -390,7 +390,7 @@ def _legs(repeats: int) -> Iterator[Figure]:
     for method in (tb.DeNOC("minimal"), tb.Penalty(1e4)):
         how = {
             "loop_method": method,
-            "dt": 1e-5,
+            "method": tb.RK4(dt=1e-5),
             "record": tb.Record(dt=0.05),
         }
         check_equal(
@@ -435,7 +435,7 @@ def _long_chain(repeats: int) -> Iterator[Figure]:
         q = rng.uniform(-0.3, 0.3, robot.nq)
         how = {
             "q": q,
-            "dt": 1e-5,
+            "method": tb.RK4(dt=1e-5),
             "execution": tb.Execution(progress=False),
             "passive": False,
             "limits": False,

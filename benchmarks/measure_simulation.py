@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.figure import Figure, Measurement, check_equal
 from benchmarks.timing import Timing, measure
+from tiburon.simulation.integrators.methods import integrator_named
 
 SIZE = 4096
 STEPS, STEPS_OF_ONE = 50, 1000
@@ -108,8 +109,7 @@ def _sides(robot: str, method: str, shape: tuple[int, ...], steps: int) -> tuple
     model, (q, v), peer, rows = _free(robot, method, shape)
     data = mujoco.MjData(peer)
     options = {
-        "method": method,
-        "dt": STEP,
+        "method": integrator_named(method, dt=STEP),
         "record": tb.Record(every=1),
         "execution": tb.Execution(progress=False),
     }

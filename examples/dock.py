@@ -75,7 +75,7 @@ def replay(state):
 run = tb.simulate(
     rov,
     DURATION,
-    dt=h / 50,
+    method=tb.RK4(dt=h / 50),
     q=start,
     fluid=sea,
     control=tb.Sampled(replay, dt=h),

@@ -41,7 +41,7 @@ def swings(model, **options):
         model,
         DURATION,
         fluid=SEA,
-        dt=INTERVAL / 4,
+        method=tb.RK4(dt=INTERVAL / 4),
         record=tb.Record(dt=INTERVAL),
         execution=tb.Execution(progress=False),
         **options,

@@ -19,7 +19,7 @@ if importlib.util.find_spec("mpi4py"):
 
 # motors off: the load sinks, held by four arms
 execution = tb.Execution(partition=parts, exchange=exchange, progress=False)
-run = tb.simulate(robot, 0.3, execution=execution, dt=5e-4)
+run = tb.simulate(robot, 0.3, execution=execution, method=tb.RK4(dt=5e-4))
 if rank == 0:
     print(parts.summary)
     print(run)
@@ -28,6 +28,6 @@ if rank == 0:
             f"{message.phase}: {message.part} on rank {message.sender} sent {message.numbers} "
             f"numbers {message.times} times"
         )
-    whole = tb.simulate(robot, 0.3, dt=5e-4, execution=tb.Execution(progress=False))
+    whole = tb.simulate(robot, 0.3, method=tb.RK4(dt=5e-4), execution=tb.Execution(progress=False))
     difference = np.abs(run.q[-1] - whole.q[-1]).max()
     print(f"difference from the undivided robot: {difference:.2g} m or rad")

@@ -35,7 +35,7 @@ run = tb.simulate(
     q=home,
     control=tb.Sampled(control, dt=4e-3),
     execution=tb.Execution(progress=False),
-    dt=2e-3,
+    method=tb.RK4(dt=2e-3),
     record=tb.Record(quantities=["constraint_residual"]),
 )
 print(run)

@@ -44,7 +44,7 @@ with tempfile.TemporaryDirectory() as folder:
     study = tb.sweep(
         rov,
         30.0,
-        dt=0.01,
+        method=tb.RK4(dt=0.01),
         record=tb.Record(dt=1.0),
         design={
             "payload": np.linspace(1.0, 8.0, 4),

@@ -55,7 +55,7 @@ def replay(state):
 run = tb.simulate(
     robot,
     DURATION,
-    dt=h / 75,
+    method=tb.RK4(dt=h / 75),
     q=planned[0, :2],
     control=tb.Sampled(replay, dt=h),
     execution=tb.Execution(progress=False),

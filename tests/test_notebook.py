@@ -67,7 +67,7 @@ def test_outcomes_count_cases_by_status():
     far = tb.traced(lambda state: state.q[0] - 0.5)
     stop = tb.Event("far", far, direction=1, terminal=True)
     speeds = np.array([[0.0, 0.0], [20.0, 0.0], [25.0, 0.0]])
-    run = tb.simulate(arm, 0.1, q=np.zeros((3, 2)), v=speeds, dt=0.01, events=[stop])
+    run = tb.simulate(arm, 0.1, q=np.zeros((3, 2)), v=speeds, method=tb.RK4(dt=0.01), events=[stop])
     shown = run.outcomes._repr_html_()
     assert "Outcomes of 3 cases" in shown
     rows = cells_of(shown)[1:]

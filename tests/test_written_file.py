@@ -33,7 +33,7 @@ def _model():
 
 
 def _run():
-    return tb.simulate(_model(), 0.02, q=[0.5, 0.2], dt=0.01)
+    return tb.simulate(_model(), 0.02, q=[0.5, 0.2], method=tb.RK4(dt=0.01))
 
 
 WRITERS = {

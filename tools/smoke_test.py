@@ -218,7 +218,7 @@ def _c() -> None:
 
 
 def _fmu() -> None:
-    path = tb.export_fmu(tb.load("double_pendulum"), "robot.fmu", 1e-3)
+    path = tb.export_fmu(tb.load("double_pendulum"), "robot.fmu", method=tb.RK4(dt=1e-3))
     assert Path(path).stat().st_size > 1000
 
 

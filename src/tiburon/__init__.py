@@ -402,6 +402,15 @@ if TYPE_CHECKING:
     from tiburon.simulation.execution import Execution as Execution
     from tiburon.simulation.integrate import StateRecord as StateRecord
     from tiburon.simulation.integrate import integrate_rk4 as integrate_rk4
+    from tiburon.simulation.integrators.dop853 import Dop853 as Dop853
+    from tiburon.simulation.integrators.dopri5 import DormandPrince as DormandPrince
+    from tiburon.simulation.integrators.euler import Euler as Euler
+    from tiburon.simulation.integrators.euler import SemiImplicitEuler as SemiImplicitEuler
+    from tiburon.simulation.integrators.predictor_corrector import (
+        PredictorCorrector as PredictorCorrector,
+    )
+    from tiburon.simulation.integrators.rk4 import RK4 as RK4
+    from tiburon.simulation.integrators.rosenbrock import Rosenbrock as Rosenbrock
     from tiburon.simulation.linearization import ContactLinearization as ContactLinearization
     from tiburon.simulation.linearization import Linearization as Linearization
     from tiburon.simulation.linearization import linearize as linearize

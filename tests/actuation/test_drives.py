@@ -295,7 +295,8 @@ def test_a_saturated_motor_stalls_under_a_load_without_chatter():
     model = tb.Model("stalled", [lever], actuators=[drive])
     # 10 * 0.05 N m/A * 2 A against 1 kg * 9.81 m/s^2 * 0.1 m, and friction of 0.2 N m
     runs = [
-        tb.simulate(model, 0.5, v=[-1.0], command={"drive": -1e3}, dt=dt) for dt in (1e-3, 2.5e-4)
+        tb.simulate(model, 0.5, v=[-1.0], command={"drive": -1e3}, method=tb.RK4(dt=dt))
+        for dt in (1e-3, 2.5e-4)
     ]
     np.testing.assert_allclose(runs[0].q[-1], runs[1].q[-1], rtol=0, atol=1e-7)
     q, v = runs[1].q[-1, 0], runs[1].v[-1, 0]

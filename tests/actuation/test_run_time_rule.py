@@ -124,9 +124,11 @@ def test_cases_have_thrusters_of_their_own():
         "jet.curve.forward": np.array(factors),
         "jet.curve.backward": 0.5 * np.array(factors),
     }
-    many = tb.simulate(boat(factors[0]), 0.5, command=command, dt=5e-3, parameters=curves)
+    many = tb.simulate(
+        boat(factors[0]), 0.5, command=command, method=tb.RK4(dt=5e-3), parameters=curves
+    )
     for k, factor in enumerate(factors):
-        alone = tb.simulate(boat(factor), 0.5, command=command, dt=5e-3)
+        alone = tb.simulate(boat(factor), 0.5, command=command, method=tb.RK4(dt=5e-3))
         assert np.array_equal(many.v[:, k], alone.v)
     # thrust f (1 - exp(-t / T)), integrated; rk4 leaves (dt / T)^4 / 120 of it, 3e-9
     f, T, t = 5.0 * 0.49, 0.2, 0.5

@@ -7,6 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.actuation.stepping import FREE, moment, power, slider, stepper
+from tests.integrators import integrator
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.stick_slip import StickSlip
 
@@ -88,7 +89,9 @@ def test_a_kicked_block_slows_down_evenly_and_stops():
 def test_a_moving_block_stops_where_coulomb_stops_it_by_default(mass, rub, v0, method):
     """After m v^2 / (2 f), less the bend by which it springs back; straight bristles at first."""
     friction = StickSlip("rub", "x", friction=rub)
-    run = tb.simulate(slider(mass), 3.0, v=[v0], world=FREE, forces=[friction], method=method)
+    run = tb.simulate(
+        slider(mass), 3.0, v=[v0], world=FREE, forces=[friction], method=integrator(method)
+    )
     expected = np.sign(v0) * (mass * v0 * v0 / (2.0 * rub) - friction.bend)
     # steps of 1 ms see the first contact and the stop to some 1e-5 m at these speeds
     np.testing.assert_allclose(run.q[-1], [expected], rtol=0, atol=3e-5)
@@ -188,23 +191,23 @@ def test_equal_steps_longer_than_the_slip_time_are_refused():
     rub = StickSlip("rub", "x", friction=2.0, slip_time=2e-3)
     message = (
         "dt with stick-slip friction 'rub': expected steps of at most its slip_time, 0.002 s, got "
-        "0.01 s; pass dt=0.002 or less, a method with adaptive steps (method='dopri5'), or a "
-        "StickSlip with a longer slip_time"
+        "0.01 s; write method=tb.RK4(dt=0.002) or less, tb.DormandPrince(), or a StickSlip with a "
+        "longer slip_time"
     )
-    how = {"v": [1.0], "world": FREE, "forces": [rub], "dt": 1e-2}
+    how = {"v": [1.0], "world": FREE, "forces": [rub], "method": tb.RK4(dt=1e-2)}
     with pytest.raises(tb.DomainError) as caught:
         tb.simulate(block, 1.0, **how)
     assert str(caught.value) == message
     with pytest.raises(tb.DomainError):
-        tb.simulate(block, 1.0, method="dopri5", adaptive=False, **how)
+        tb.simulate(block, 1.0, **{**how, "method": tb.DormandPrince.fixed(1e-2)})
     # by name, in one case of a batch
     slow = {"rub.slip_time": [2e-2, 2e-3]}
     with pytest.raises(tb.DomainError, match=r"slip_time, 0\.002 s, got 0\.01 s"):
         tb.simulate(block, 1.0, parameters=slow, **how)
     long = {"rub.slip_time": [2e-2, 1e-2]}
     assert tb.simulate(block, 0.1, parameters=long, **how).batch == (2,)
-    run = tb.simulate(block, 1.0, method="dopri5", **how)
+    run = tb.simulate(block, 1.0, **{**how, "method": tb.DormandPrince(dt=1e-2)})
     # stops within its bend of where Coulomb's law stops it
     assert abs(run.q[-1, 0] - 0.25) <= 1.5e-4
     with pytest.raises(tb.DomainError, match="rub"):
-        tb.Drive(block, world=FREE, forces=[rub], dt=1e-2)
+        tb.Drive(block, world=FREE, forces=[rub], method=tb.RK4(dt=1e-2))

@@ -254,10 +254,10 @@ def test_runs_with_geometry_per_case_are_those_of_robots_built_with_it():
     cases = 3
     values = values_of(model, names, rng, size=0.1, lead=(cases,))
     q = rng.uniform(-1.0, 1.0, (cases, model.nq))
-    run = tb.simulate(model, 0.2, q=q, parameters=values, dt=0.01)
+    run = tb.simulate(model, 0.2, q=q, parameters=values, method=tb.RK4(dt=0.01))
     for k in range(cases):
         built = tb.with_parameters(model, {name: x[k] for name, x in values.items()})
-        alone = tb.simulate(built, 0.2, q=q[k], dt=0.01)
+        alone = tb.simulate(built, 0.2, q=q[k], method=tb.RK4(dt=0.01))
         for quantity in ("joint_position", "total_energy", "body_position"):
             expected = alone.get(quantity).values
             np.testing.assert_allclose(

@@ -57,7 +57,13 @@ def test_energy_error_of_fast_motion_is_truncation_error():
             "record": tb.Record(every=1),
         }
         ran = tb.simulate(
-            case.model, 2.0, world=case.world, q=case.q, v=case.v, dt=step, **settings
+            case.model,
+            2.0,
+            world=case.world,
+            q=case.q,
+            v=case.v,
+            method=tb.RK4(dt=step),
+            **settings,
         )
         kinetic = tb.kinetic_energy(case.model, ran.q, ran.v)
         energy = kinetic + tb.potential_energy(case.model, ran.q, world=case.world)

@@ -310,7 +310,7 @@ def test_a_vehicle_of_a_urdf_file_drifts_with_the_current(tmp_path):
                     "--fluid", "density=1025", "--csv", tmp_path / "run.csv")  # fmt: skip
     assert result.exit_code == 0, result.output
     model = tb.load(wet)
-    run = tb.simulate(model, 20.0, dt=0.01, fluid=tb.Water(current=(0.3, 0.0, 0.0)))
+    run = tb.simulate(model, 20.0, method=tb.RK4(dt=0.01), fluid=tb.Water(current=(0.3, 0.0, 0.0)))
     assert 0.15 < run.v[-1, model.v_names.index("base.vx")] < 0.3
     last = (tmp_path / "run.csv").read_text().splitlines()[-1].split(",")
     assert float(last[0]) == pytest.approx(20.0)

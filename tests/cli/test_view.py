@@ -43,7 +43,7 @@ def test_a_mode_becomes_a_page(tmp_path):
 
 
 def test_a_saved_run_becomes_a_page(tmp_path):
-    run = tb.simulate(tb.load("pendulum"), 0.2, q=[0.5], dt=0.01)
+    run = tb.simulate(tb.load("pendulum"), 0.2, q=[0.5], method=tb.RK4(dt=0.01))
     run.save(tmp_path / "run.zarr")
     page = tmp_path / "run.html"
     done = view(str(tmp_path / "run.zarr"), "--html", str(page), "--speed", "0.5")

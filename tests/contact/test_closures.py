@@ -207,7 +207,7 @@ def test_topology_changes_in_one_run():
         3.5,
         q=[1, 0, 0, 0, 0, 0, 0.5],
         v=v,
-        dt=0.01,
+        method=tb.RK4(dt=0.01),
         control=ramp,
         forces=[
             tb.LoopSwitch("a", "slide", closed=False),
@@ -277,7 +277,7 @@ def test_soft_grasp_lifts_and_releases():
         model,
         1.0,
         q=rest,
-        dt=0.005,
+        method=tb.RK4(dt=0.005),
         world=floor,
         contact="rigid",
         contact_pairs=[("block", "world")],

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tests.loops.random_mechanisms import random_mechanism
 from tiburon.loops.constraints import constraint_count, constraints
 
@@ -154,7 +155,7 @@ def test_pd_of_all_joints_settles_a_closed_robot(name, method):
     v = tb.project_velocity(model, q, np.random.default_rng(2).standard_normal(model.nv))
     aim = tb.project_configuration(model, model.integrate(q, 0.05 * v / np.abs(v).max())).q
     control = tb.CombinedControl((tb.GravityCompensation(), tb.PD(tuple(aim), 40.0, 9.0)))
-    run = tb.simulate(model, 4.0, control=control, method=method)
+    run = tb.simulate(model, 4.0, control=control, method=integrator(method))
     assert run.status == "finished"
     np.testing.assert_allclose(run.q[-1], aim, rtol=0, atol=2e-3)
 

@@ -112,7 +112,7 @@ def test_commands_are_the_same_traced_and_in_python_for_one_and_many(name):
 def test_proportional_control_rests_with_its_static_error():
     """PD under gravity: the steady error is load / stiffness, with the load at that place."""
     model, k = arm(), np.array([90.0, 200.0, 5.0])
-    run = tb.simulate(model, 12.0, control=PD(0.0, k, DAMPING), dt=2e-3)
+    run = tb.simulate(model, 12.0, control=PD(0.0, k, DAMPING), method=tb.RK4(dt=2e-3))
     rest = run.q[-1]
     load = tb.gravity_force(model, rest)
     # what remains of the motion after many time constants
@@ -123,7 +123,7 @@ def test_proportional_control_rests_with_its_static_error():
 def test_integral_control_removes_the_error():
     model, integral = arm(), np.array([120.0, 200.0, 4.0])
     control = PID(0.2, (90.0, 200.0, 5.0), DAMPING, integral)
-    run = tb.simulate(model, 14.0, control=control, dt=2e-3)
+    run = tb.simulate(model, 14.0, control=control, method=tb.RK4(dt=2e-3))
     assert_close(run.q[-1], [0.2, 0.2, 0.2], 1e-6)
     # the integral bears the load
     assert_close(integral * run.x[-1], tb.gravity_force(model, run.q[-1]), 1e-4)
@@ -135,7 +135,7 @@ def test_integral_has_anti_windup():
     weak = PID(
         0.0, (90.0, 200.0, 5.0), DAMPING, 120.0, joints=("shoulder", "slide", "wrist"), limit=3.0
     )
-    run = tb.simulate(model, 4.0, control=weak, dt=2e-3)
+    run = tb.simulate(model, 4.0, control=weak, method=tb.RK4(dt=2e-3))
     # the shoulder falls; what it collected before the limit was reached is all it has
     assert run.q[-1][0] > 0.5
     assert abs(run.x[-1][0]) < 0.1
@@ -153,7 +153,7 @@ def test_computed_torque_gives_linear_error_dynamics():
         q=start.position - e0,
         v=start.velocity - d0,
         control=ComputedTorque.critical(PATH, w),
-        dt=1e-3,
+        method=tb.RK4(dt=1e-3),
     )
     t = run.time[:, None]
     expected = (e0 + (d0 + w * e0) * t) * np.exp(-w * t)
@@ -165,7 +165,7 @@ def test_computed_torque_uses_its_model():
     """With a wrong model the weight it misses stays as an error."""
     model = arm()
     wrong = ComputedTorque.critical(0.0, 8.0, world=tb.World(gravity=(0.0, 0.0, -5.0)))
-    run = tb.simulate(model, 6.0, control=wrong, dt=2e-3)
+    run = tb.simulate(model, 6.0, control=wrong, method=tb.RK4(dt=2e-3))
     H = tb.mass_matrix(model, run.q[-1])
     missing = (G - 5.0) / G * tb.gravity_force(model, run.q[-1])
     assert_close(-64.0 * H @ run.q[-1], missing, 1e-6)
@@ -218,7 +218,7 @@ def test_joints_with_quaternions_take_the_shorter_rotation():
     space = tb.World(gravity=(0, 0, 0))
     for sign in (1.0, -1.0):
         control = PD(sign * target, 12.0, 3.0)
-        run = tb.simulate(model, 8.0, control=control, world=space, dt=2e-3)
+        run = tb.simulate(model, 8.0, control=control, world=space, method=tb.RK4(dt=2e-3))
         assert_close(np.abs(run.q[-1] @ target), 1.0, 1e-10)
 
 

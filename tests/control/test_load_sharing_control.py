@@ -450,7 +450,9 @@ def held(robot, pose, duration, push, **options):
     )
     world = options.get("world")
     given = {} if world is None else {"world": world}
-    run = tb.simulate(robot, duration, q=pose, v=push, control=control, dt=2e-3, **given)
+    run = tb.simulate(
+        robot, duration, q=pose, v=push, control=control, method=tb.RK4(dt=2e-3), **given
+    )
     return run, control
 
 

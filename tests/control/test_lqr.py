@@ -27,7 +27,9 @@ def test_a_sliding_mass_has_the_gain_of_the_closed_form():
     assert np.allclose(found.gain, [[first, np.sqrt(b / r + 2.0 * m * first)]], rtol=1e-9)
     assert found.poles.real.max() < 0.0
     # the cost of a start is what the run costs
-    run = tb.simulate(mass(), 30.0, q=[0.8], control=found, dt=0.002, record=tb.Record(dt=0.002))
+    run = tb.simulate(
+        mass(), 30.0, q=[0.8], control=found, method=tb.RK4(dt=0.002), record=tb.Record(dt=0.002)
+    )
     x = found.state(run.q, run.v)
     u = found.tau(run.q, run.v)[:, 0]
     spent = a * x[:, 0] ** 2 + b * x[:, 1] ** 2 + r * u**2
@@ -67,9 +69,9 @@ def test_a_pole_on_a_cart_is_held_upright_by_the_cart_alone():
     upright = np.zeros(2)
     found = tb.lqr(cart, upright, None, np.ones(4), 1.0)
     assert len(found.inputs) == 1
-    run = tb.simulate(cart, 12.0, q=np.array([0.1, 0.15]), control=found, dt=0.005)
+    run = tb.simulate(cart, 12.0, q=np.array([0.1, 0.15]), control=found, method=tb.RK4(dt=0.005))
     assert np.abs(run.q[-1] - upright).max() < 1e-2
-    loose = tb.simulate(cart, 12.0, q=np.array([0.1, 0.15]), dt=0.005)
+    loose = tb.simulate(cart, 12.0, q=np.array([0.1, 0.15]), method=tb.RK4(dt=0.005))
     assert np.abs(loose.q - upright).max() > 0.5
     with pytest.raises(tb.ModelError, match="expected an equilibrium"):
         tb.lqr(cart, np.array([0.0, 0.7]), None, np.ones(4), 1.0)
@@ -81,7 +83,7 @@ def test_loops_are_held_by_one_motor():
     found = tb.lqr(robot, q, None, np.full(2 * robot.nv, 10.0), 0.1)
     assert found.poles.real.max() < 0.0
     push = tb.project_velocity(robot, q, np.full(robot.nv, 0.3))
-    run = tb.simulate(robot, 10.0, q=q, v=push, control=found, dt=0.002)
+    run = tb.simulate(robot, 10.0, q=q, v=push, control=found, method=tb.RK4(dt=0.002))
     assert np.abs(robot.difference(q, run.q[-1])).max() < 1e-3
 
 

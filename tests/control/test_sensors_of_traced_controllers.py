@@ -56,10 +56,10 @@ def test_readings_are_held_between_samples_at_every_stage():
 
 def test_adaptive_steps_end_at_sensor_samples():
     """To the bit, as with a controller in Python at that rate."""
-    options = {"method": "dopri5"}
+    options = {"method": tb.DormandPrince(dt=1e-3)}
     held, called = tb.Sampled(inside, dt=0.005), tb.Sampled(outside, dt=0.005)
     same(swing(0.1, control=held, **options), swing(0.1, control=called, **options))
-    stages = swing(0.1, control=inside, method="dopri5")
+    stages = swing(0.1, control=inside, method=tb.DormandPrince())
     assert np.array_equal(stages.q[-1], swing(0.1, control=called, **options).q[-1])
 
 

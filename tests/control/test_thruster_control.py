@@ -192,7 +192,12 @@ def test_a_vehicle_stays_in_a_current():
     elbow = ComputedTorque.critical({"elbow": 0.5}, 6.0)
     q = model.neutral()
     run = tb.simulate(
-        model, 50.0, q=q, fluid=SEA, control=CombinedControl((keeper, elbow)), dt=1e-2
+        model,
+        50.0,
+        q=q,
+        fluid=SEA,
+        control=CombinedControl((keeper, elbow)),
+        method=tb.RK4(dt=1e-2),
     )
     assert run.outcome.status == "finished"
     assert_close(np.abs(run.q[-1][:4] @ target[:4]), 1.0, 1e-6)
@@ -220,7 +225,7 @@ def test_a_vehicle_follows_a_path():
         model,
         30.0,
         fluid=still,
-        dt=1e-2,
+        method=tb.RK4(dt=1e-2),
         control=CombinedControl((keeper, ComputedTorque.critical(0.0, 6.0))),
     )
     wanted = way.at(run.time)

@@ -267,7 +267,7 @@ def tell():
 
 atexit.register(tell)
 import tiburon as tb
-drive = tb.Drive(tb.load("pendulum"), dt=0.001).start()
+drive = tb.Drive(tb.load("pendulum")).start()
 time.sleep(0.05)
 print(drive.ticker.running)
 """

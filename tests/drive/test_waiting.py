@@ -245,11 +245,8 @@ def test_time_of_threads_and_machine():
 @pytest.mark.parametrize(
     "given",
     [
-        {"dt": 0.0},
-        {"dt": -1e-3},
-        {"dt": math.nan},
-        {"dt": 1e-9},
-        {"dt": 1e9},
+        {"method": tb.RK4(dt=1e-9)},
+        {"method": tb.RK4(dt=1e9)},
         {"steps": 0},
         {"steps": 2.5},
         {"limit": math.nan},
@@ -259,5 +256,5 @@ def test_time_of_threads_and_machine():
 def test_ticks_that_no_clock_can_count_are_refused(system, given):
     """Native code divides by their distance: zero would end the whole process."""
     (name,) = given
-    with pytest.raises(tb.DomainError, match=f"^{name}: expected"):
+    with pytest.raises(tb.DomainError, match=f"^{name.replace('method', 'dt')}: expected"):
         Ticker(system, np.zeros(4), np.zeros(system.drive_size), native=False, **given)

@@ -159,7 +159,7 @@ def test_geometry_fixed_to_the_world_is_touched(tmp_path):
         *("arm/worldbody.table", "arm/worldbody.wall"),
     }
     # from where the file puts its bodies, not from the neutral configuration
-    run = tb.simulate(model, 0.5, world=world, dt=2e-3)
+    run = tb.simulate(model, 0.5, world=world, method=tb.RK4(dt=2e-3))
     np.testing.assert_array_equal(run.q[0], model.poses["initial"])
     height = run.q[-1][model.slice(model.body("ball").joint.name)][-1]
     assert abs(height - 0.6) < 1e-3
@@ -178,16 +178,16 @@ def test_files_that_start_in_overlap_are_lifted_out(tmp_path):
     model, world = tb.load(path), tb.load_world(path)
     words = r"'sunk': shapes overlapped at the start, 'ball/ground' most, by 0.01 m.* by 0.01 m or"
     with pytest.warns(tb.ModelWarning, match=words):
-        run = tb.simulate(model, 0.01, world=world, dt=1e-3)
+        run = tb.simulate(model, 0.01, world=world, method=tb.RK4(dt=1e-3))
     np.testing.assert_allclose(run.q[0], [1, 0, 0, 0, 0, 0, 0.1], atol=1e-9)
     assert abs(run.q[-1][6] - 0.1) < 1e-6
     both = np.array([model.poses["deep"], [1, 0, 0, 0, 3, 0, 1.0]])
     with pytest.warns(tb.ModelWarning, match=r"at the start in 1 of 2 cases, .* by 0.05 m"):
-        found = tb.simulate(model, 0.01, q=both, world=world, dt=1e-3)
+        found = tb.simulate(model, 0.01, q=both, world=world, method=tb.RK4(dt=1e-3))
     np.testing.assert_allclose(found.q[0, 0, 4:], [1.0, 0.0, 0.1], atol=1e-9)
     np.testing.assert_array_equal(found.q[0, 1], both[1])
     with pytest.raises(tb.DomainError, match="a penetration of"):
-        tb.simulate(model, 0.01, q=[1, 0, 0, 0, 0, 0, 0.06], world=world, dt=1e-3)
+        tb.simulate(model, 0.01, q=[1, 0, 0, 0, 0, 0, 0.06], world=world, method=tb.RK4(dt=1e-3))
 
 
 def test_fixed_geometry_of_pairs_and_exclusions(tmp_path):

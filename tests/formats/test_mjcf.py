@@ -488,14 +488,14 @@ def test_gravity_compensation_is_that_of_mujoco(tmp_path):
     path.write_text(text)
     model = tb.load(path)
     assert [body.gravity_compensation for body in model.bodies] == [0.7, 1.2]
-    run = tb.simulate(model, 0.2, dt=1e-3)
+    run = tb.simulate(model, 0.2, method=tb.RK4(dt=1e-3))
     compiled = mujoco.MjModel.from_xml_string(text)
     data = mujoco.MjData(compiled)
     for _ in range(200):
         mujoco.mj_step(compiled, data)
     np.testing.assert_allclose(run.q[-1], data.qpos, rtol=1e-9)
     # a passive force: data for dynamics functions, left out with the others
-    free = tb.simulate(model, 0.2, dt=1e-3, passive=False)
+    free = tb.simulate(model, 0.2, method=tb.RK4(dt=1e-3), passive=False)
     assert abs(free.q[-1][0] - run.q[-1][0]) > 0.05
     assert tb.save(model, tmp_path / "robot.toml") == ()
     assert tb.load(tmp_path / "robot.toml") == model

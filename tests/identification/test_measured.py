@@ -232,12 +232,16 @@ def test_smoothing_halves_its_period_and_passes_slow_motion():
 def test_comparison_with_a_prediction_of_itself_is_zero():
     robot = tb.Model("ball", [tb.Body("ball", joint=tb.Free("base"), inertia=ball())])
     v = np.array([0.3, -0.2, 0.5, 0.1, 0.0, 0.2])
-    run = tb.simulate(robot, 2.0, v=v, world=tb.World(gravity=(0.0, 0.0, 0.0)), dt=0.01)
+    run = tb.simulate(
+        robot, 2.0, v=v, world=tb.World(gravity=(0.0, 0.0, 0.0)), method=tb.RK4(dt=0.01)
+    )
     record = tb.MeasuredRun("itself", run.time, run.q[:, :4], run.v[:, :3], run.q[:, 4:7])
     off = record.compare(run)
     assert set(off) == {"roll", "pitch", "yaw", "wx", "wy", "wz", "x", "y", "z"}
     assert max(np.abs(x).max() for x in off.values()) < 1e-12
-    shorter = tb.simulate(robot, 1.0, v=v, world=tb.World(gravity=(0.0, 0.0, 0.0)), dt=0.01)
+    shorter = tb.simulate(
+        robot, 1.0, v=v, world=tb.World(gravity=(0.0, 0.0, 0.0)), method=tb.RK4(dt=0.01)
+    )
     with pytest.raises(tb.DomainError, match="2 s or more"):
         record.compare(shorter)
 
@@ -247,7 +251,9 @@ def test_the_start_takes_the_velocity_from_valid_positions():
     q = np.array(robot.neutral())
     q[:4] = np.array([0.6, 0.0, 0.0, 0.8])
     v = np.array([0.0, 0.0, 0.0, 0.3, -0.1, 0.2])
-    run = tb.simulate(robot, 2.0, q=q, v=v, world=tb.World(gravity=(0.0, 0.0, 0.0)), dt=0.01)
+    run = tb.simulate(
+        robot, 2.0, q=q, v=v, world=tb.World(gravity=(0.0, 0.0, 0.0)), method=tb.RK4(dt=0.01)
+    )
     valid = np.arange(len(run.time)) % 4 > 1
     position = np.where(valid[:, None], run.q[:, 4:7], 77.0)
     record = tb.MeasuredRun("fly", run.time, run.q[:, :4], run.v[:, :3], position, valid)

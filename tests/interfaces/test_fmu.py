@@ -15,7 +15,7 @@ DT = 1e-3
 def exported(model, path, **options):
     pytest.importorskip("ziglang", reason="needs ziglang: pip install 'tiburon[fmu]'")
     return pytest.importorskip("fmpy", reason="needs FMPy to run units"), tb.export_fmu(
-        model, path, DT, **options
+        model, path, method=tb.RK4(dt=DT), **options
     )
 
 
@@ -30,7 +30,11 @@ def exported(model, path, **options):
         (
             "quadruped",
             {},
-            {"world": FLOOR, "method": "semi_implicit_euler", "q": np.array(DOG.poses["stand"])},
+            {
+                "world": FLOOR,
+                "method": tb.SemiImplicitEuler(dt=DT),
+                "q": np.array(DOG.poses["stand"]),
+            },
         ),
     ],
 )
@@ -50,7 +54,7 @@ def test_a_unit_has_the_bits_of_simulate(name, command, options, version, tmp_pa
     run = tb.simulate(
         model,
         0.1,
-        dt=DT,
+        method=tb.RK4(dt=DT),
         command=command or None,
         record=tb.Record(every=10),
         execution=tb.Execution(progress=False),
@@ -142,7 +146,7 @@ def test_units_are_tuned_by_name_saved_and_refuse_parts_of_steps(version, tmp_pa
         ARM,
         5 * DT,
         q=q0,
-        dt=DT,
+        method=tb.RK4(dt=DT),
         record=tb.Record(every=5),
         parameters=tuned,
         passive=True,
@@ -150,7 +154,12 @@ def test_units_are_tuned_by_name_saved_and_refuse_parts_of_steps(version, tmp_pa
     )
     np.testing.assert_allclose(unit.get(where), run.q[-1], rtol=1e-14, atol=1e-15)
     plain = tb.simulate(
-        ARM, 5 * DT, q=q0, dt=DT, record=tb.Record(every=5), execution=tb.Execution(progress=False)
+        ARM,
+        5 * DT,
+        q=q0,
+        method=tb.RK4(dt=DT),
+        record=tb.Record(every=5),
+        execution=tb.Execution(progress=False),
     )
     assert np.abs(plain.q[-1] - run.q[-1]).max() > 1e-6
     with pytest.raises(Exception, match="DoStep"):
@@ -228,7 +237,7 @@ def test_directional_derivatives_are_those_of_accelerations(
         ({"version": "1.0"}, "version"),
         ({"parameters": ["link_3.weight"]}, "link_3.weight"),
         ({"sensors": [tb.DepthSensor("depth", "link_7", noise=0.1)]}, "noise"),
-        ({"method": "b2pc5"}, "multi-step method"),
+        ({"method": tb.PredictorCorrector(points=2)}, "multi-step method"),
         ({"model": DOG, "world": FLOOR, "contact": "exact"}, "exact contact"),
         ({"events": []}, "events"),
     ],
@@ -253,7 +262,7 @@ def test_the_command_line_exports_a_vehicle_in_its_water(tmp_path, monkeypatch):
     wanted = "position.base.x"
     found = fmpy.simulate_fmu("bluerov2_heavy.fmu", stop_time=0.5, step_size=0.1, output=[wanted])
     water = tb.Water(current=(0.3, 0.0, 0.0))
-    run = tb.simulate(tb.load("bluerov2_heavy"), 0.5, dt=1e-3, fluid=water)
+    run = tb.simulate(tb.load("bluerov2_heavy"), 0.5, method=tb.RK4(dt=1e-3), fluid=water)
     assert found[wanted][-1] == run.q[-1][4] > 0.01
 
 

@@ -111,7 +111,7 @@ def test_robots_that_start_again_have_no_command_of_a_sampled_controller(mode):
     task = gym.Task(
         name="counting",
         model=tb.load("pendulum"),
-        dt=5e-3,
+        method=tb.RK4(dt=5e-3),
         substeps=2,
         start=lambda generator: {"q": generator.uniform(-1.0, 1.0, 1)},
         low=(-2.0,),

@@ -31,11 +31,10 @@ def check_motion(env, task, action, steps, **options):
         last = env.step(action)
     run = tb.simulate(
         task.model,
-        steps * task.substeps * task.dt,
-        dt=task.dt,
+        steps * task.substeps * task.method.dt,
+        method=task.method,
         q=q,
         v=v,
-        method=task.method,
         execution=tb.Execution(progress=False),
         **task.options,
         **options,

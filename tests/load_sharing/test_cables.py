@@ -146,7 +146,7 @@ def test_a_platform_follows_its_path_between_its_tension_limits():
         [(1, 0, 0, 0), turn, (1, 0, 0, 0)],
     )
     control = tb.CableControl.of(robot, target=path, frequency=12.0)
-    run = tb.simulate(robot, 1.2, q=robot.poses["home"], control=control, dt=2e-3)
+    run = tb.simulate(robot, 1.2, q=robot.poses["home"], control=control, method=tb.RK4(dt=2e-3))
     assert run.status == "finished"
     wanted = np.array([path.at(t).position for t in run.time])
     # feedback on states at the start of stages, fourth order
@@ -168,7 +168,7 @@ def test_platforms_held_at_a_pose_return_to_it():
     home = np.array(robot.poses["home"])
     control = tb.CableControl.of(robot, target=home, frequency=10.0)
     v = np.array([0.0, 0.0, 0.3, 0.2, 0.0, 0.0])
-    run = tb.simulate(robot, 0.6, q=home, v=v, control=control, dt=2e-3)
+    run = tb.simulate(robot, 0.6, q=home, v=v, control=control, method=tb.RK4(dt=2e-3))
     # x = v t exp(-k t)
     np.testing.assert_allclose(run.q[:, 4], 0.2 * run.time * np.exp(-10.0 * run.time), atol=2e-5)
     # the linear velocity is in axes that turn: nothing pushes it aside
@@ -206,7 +206,7 @@ def test_platforms_are_controlled_whatever_was_asked_of_the_model_before():
         tb.feathering(robot, home)
     twice = np.r_[1.4 * home[:4], home[4:]]
     control = tb.CableControl.of(robot, target=twice)
-    run = tb.simulate(robot, 0.02, q=home, control=control, dt=2e-3)
+    run = tb.simulate(robot, 0.02, q=home, control=control, method=tb.RK4(dt=2e-3))
     np.testing.assert_allclose(run.q[-1], home, atol=1e-9)
     for bad in (np.nan * home, np.r_[0.0 * home[:4], home[4:]]):
         with pytest.raises(tb.DomainError, match="target: expected a finite pose"):
@@ -221,7 +221,7 @@ def test_controllers_of_plans_with_other_limits_do_not_share_code():
     for gravity in (9.81, 5.0):
         world = tb.World(gravity=(0.0, 0.0, -gravity))
         control = tb.CableControl.of(robot, target=home, world=world)
-        run = tb.simulate(robot, 0.02, q=home, control=control, dt=2e-3, world=world)
+        run = tb.simulate(robot, 0.02, q=home, control=control, method=tb.RK4(dt=2e-3), world=world)
         np.testing.assert_allclose(run.q[-1], home, atol=1e-9)
         found.append(np.asarray(run.u[-1]))
     assert np.abs(found[0] - found[1]).max() > 1.0

@@ -58,7 +58,9 @@ def test_runs_have_the_accelerations_of_the_plan(arms):
     share = planned(arms).share(q, v, vd)
     assert share.is_feasible
     # at the stages of the method: forces at the ends of steps are not known in the first row
-    run = tb.simulate(arms, 1e-3, q=q, v=v, command=share.tau, limits=False, method="dopri5")
+    run = tb.simulate(
+        arms, 1e-3, q=q, v=v, command=share.tau, limits=False, method=tb.DormandPrince()
+    )
     found = run.get("joint_acceleration").values[0]
     np.testing.assert_allclose(found, vd, atol=1e-7 * np.abs(vd).max())
     bare = planned(arms, passive=False).problem(q, v, vd, formulation="superposition")

@@ -37,7 +37,9 @@ def test_chaplygin_sleigh_follows_its_equations():
     u, w, heading = 0.2, 1.5, 0.4
     q = np.array([0.1, -0.2, heading])
     v = np.array([u * np.cos(heading), u * np.sin(heading), w])
-    run = tb.simulate(SLEIGH, 10.0, q=q, v=v, dt=1e-3, record=tb.Record(quantities=["energy"]))
+    run = tb.simulate(
+        SLEIGH, 10.0, q=q, v=v, method=tb.RK4(dt=1e-3), record=tb.Record(quantities=["energy"])
+    )
     V = np.sqrt(u**2 + w**2 * about_edge / M)
     phase = V * AHEAD * M / about_edge * run.time + np.arctanh(u / V)
     x, y, turn = run.v.T
@@ -153,7 +155,7 @@ def run_of():
             duration,
             q=q,
             v=v,
-            dt=1e-3,
+            method=tb.RK4(dt=1e-3),
             record=tb.Record(quantities=["constraint_residual", "energy"]),
         )
 

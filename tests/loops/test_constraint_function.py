@@ -250,7 +250,7 @@ def test_bead_stays_on_its_wire_and_conserves_energy():
         4.0,
         q=q,
         v=np.zeros((2, 2)),
-        dt=2e-3,
+        method=tb.RK4(dt=2e-3),
         record=tb.Record(quantities=["constraint_residual", "energy"]),
     )
     assert float(run.data["constraint_residual"].max()) < 1e-12

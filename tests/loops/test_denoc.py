@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tests.interpreted import interpreting
 from tests.loops.dense import allowed, closed
 from tests.loops.parallel_robots import carried_by_vehicles, on_moving_base, parallel_robot
@@ -597,8 +598,8 @@ def test_runs_follow_projection(state):
     """K-G39: both states of the source, the extended one stabilized."""
     model = tb.load("planar_3rrr")
     q, v = moving_state(model)
-    exact = tb.simulate(model, 0.2, q=q, v=v, dt=2e-4)
-    run = tb.simulate(model, 0.2, q=q, v=v, dt=1e-3, loop_method=tb.DeNOC(state))
+    exact = tb.simulate(model, 0.2, q=q, v=v, method=tb.RK4(dt=2e-4))
+    run = tb.simulate(model, 0.2, q=q, v=v, method=tb.RK4(dt=1e-3), loop_method=tb.DeNOC(state))
     # RK4 at 1 ms
     np.testing.assert_allclose(run.q, exact.q, atol=1e-8)
     residual = np.abs(tb.constraint_residual(model, run.q)).max()
@@ -612,7 +613,9 @@ def test_residuals_of_the_extended_state_decay():
     q = q + 1e-3 * np.random.default_rng(8).normal(size=model.nv)
     c0 = np.array(tb.constraint_residual(model, q))
     method = tb.DeNOC("extended", decay=12.0)
-    run = tb.simulate(model, 0.2, q=q, v=v, dt=5e-4, world=WEIGHTLESS, loop_method=method)
+    run = tb.simulate(
+        model, 0.2, q=q, v=v, method=tb.RK4(dt=5e-4), world=WEIGHTLESS, loop_method=method
+    )
     c = np.array(tb.constraint_residual(model, run.q))
     np.testing.assert_allclose(c, c0 * np.exp(-12.0 * run.time)[:, None], atol=1e-9)
 
@@ -622,7 +625,7 @@ def test_minimal_states_keep_energy_with_other_integrators():
     q, v = moving_state(model)
     how = {"q": q, "v": v, "world": WEIGHTLESS, "loop_method": tb.DeNOC("minimal")}
     for method, accuracy in (("b1pc5", 1e-8), ("dopri5", 1e-4)):
-        run = tb.simulate(model, 0.3, method=method, **how)
+        run = tb.simulate(model, 0.3, method=integrator(method), **how)
         energy = tb.kinetic_energy(model, run.q, run.v)
         np.testing.assert_allclose(energy, energy[0], rtol=accuracy)
         assert np.abs(tb.constraint_residual(model, run.q)).max() < 1e-11
@@ -645,8 +648,8 @@ def test_resumed_and_batched_runs_have_the_same_bits(tmp_path):
 def test_runs_select_other_joints_where_motors_lose_the_platform(state):
     """The drop of Khan's robot leads through a configuration that is singular for its motors."""
     model = tb.load("planar_3rrr")
-    exact = tb.simulate(model, 1.0, dt=2e-4)
-    run = tb.simulate(model, 1.0, dt=1e-3, loop_method=tb.DeNOC(state))
+    exact = tb.simulate(model, 1.0, method=tb.RK4(dt=2e-4))
+    run = tb.simulate(model, 1.0, method=tb.RK4(dt=1e-3), loop_method=tb.DeNOC(state))
     assert run.outcome.status == "finished"
     first = run.events[0]
     assert first.name == "loop coordinates"
@@ -687,7 +690,7 @@ def test_free_runs_finish(name):
         model, q = on_moving_base(model, q, tb.Free("hull"), 1)
     q = tb.project_configuration(model, model.integrate(q, 0.05 * rng.normal(size=model.nv))).q
     v = tb.project_velocity(model, q, rng.normal(size=model.nv))
-    how = {"q": q, "v": v, "dt": 1e-3, "passive": False, "limits": False}
+    how = {"q": q, "v": v, "method": tb.RK4(dt=1e-3), "passive": False, "limits": False}
     run = tb.simulate(model, 3.0, loop_method=tb.DeNOC("minimal"), **how)
     assert run.outcome.status == "finished"
     kinetic = tb.kinetic_energy(model, run.q, run.v)
@@ -699,7 +702,7 @@ def test_free_runs_finish(name):
 def test_runs_begin_with_other_joints_where_motors_are_singular():
     """The first rows are those of the motors only where these determine the others."""
     model = tb.load("planar_3rrr")
-    fall = tb.simulate(model, 0.5, dt=1e-3, record=tb.Record(every=1))
+    fall = tb.simulate(model, 0.5, method=tb.RK4(dt=1e-3), record=tb.Record(every=1))
     motors = np.eye(model.nv)[:3]
     for row, is_held in ((0, True), (483, False)):
         run = tb.simulate(
@@ -713,7 +716,7 @@ def test_runs_begin_with_other_joints_where_motors_are_singular():
 def test_states_that_are_singular_for_the_motors_are_answered():
     """Accelerations do not depend on the independent joints: others are selected there."""
     model = tb.load("planar_3rrr")
-    fall = tb.simulate(model, 0.5, dt=1e-3, record=tb.Record(every=1))
+    fall = tb.simulate(model, 0.5, method=tb.RK4(dt=1e-3), record=tb.Record(every=1))
     near = slice(475, 491)
     tau = np.zeros(model.nv)
     expected = tb.loop_dynamics(model, fall.q[near], fall.v[near], tau, method="augmented")
@@ -728,7 +731,7 @@ def test_cases_of_a_batch_select_by_themselves():
     q = model.poses["home"]
     v = np.zeros((2, model.nv))
     v[1] = np.asarray(tb.project_velocity(model, q, np.full(model.nv, 0.3)))
-    how = {"dt": 5e-3, "loop_method": tb.DeNOC("extended")}
+    how = {"method": tb.RK4(dt=5e-3), "loop_method": tb.DeNOC("extended")}
     both = tb.simulate(model, 0.6, q=[q, q], v=v, **how)
     times = [[event.time for event in both.events if event.case == case] for case in (0, 1)]
     assert all(times)
@@ -744,8 +747,8 @@ def test_runs_on_a_floating_base_keep_energy_and_follow_projection():
     model, start = on_moving_base(robot, np.array(robot.poses["home"]), tb.Free("hull"), 1)
     v = allowed(model, start, np.random.default_rng(2).normal(size=model.nv))
     how = {"q": start, "v": v, "world": WEIGHTLESS, "passive": False}
-    exact = tb.simulate(model, 0.4, dt=5e-4, **how)
-    run = tb.simulate(model, 0.4, dt=1e-3, loop_method=tb.DeNOC("minimal"), **how)
+    exact = tb.simulate(model, 0.4, method=tb.RK4(dt=5e-4), **how)
+    run = tb.simulate(model, 0.4, method=tb.RK4(dt=1e-3), loop_method=tb.DeNOC("minimal"), **how)
     assert run.outcome.status == "finished"
     np.testing.assert_allclose(run.q[-1], exact.q[-1], atol=1e-7)
     energy = tb.kinetic_energy(model, run.q, run.v)

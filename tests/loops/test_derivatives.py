@@ -112,7 +112,9 @@ def test_linearization_distinguishes_closed_states_near_each_other(moving_four_b
     A, B = tb.linearize(model, q, v, tau, dt=dt)
 
     def after(q, v, tau):
-        run = tb.simulate(model, dt, q=q, v=v, dt=dt, command=tau, passive=False, limits=False)
+        run = tb.simulate(
+            model, dt, q=q, v=v, method=tb.RK4(dt=dt), command=tau, passive=False, limits=False
+        )
         return run.q[-1], run.v[-1]
 
     aside = tb.project_velocity(model, q, np.array([1.0, 0.0, 0.0]))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tests.interpreted import interpreting
 from tests.loops.dense import allowed, closed
 from tests.loops.mechanisms import piston, piston_position
@@ -85,7 +86,9 @@ def test_residuals_decay_at_the_given_rate(name, basis):
     q = np.array(model.integrate(q, 1e-3 * np.random.default_rng(8).normal(size=model.nv)))
     c0 = np.array(tb.constraint_residual(model, q))
     method = tb.Embedding(basis, decay=SIGMA)
-    run = tb.simulate(model, 0.2, q=q, v=v, dt=5e-4, world=WEIGHTLESS, loop_method=method)
+    run = tb.simulate(
+        model, 0.2, q=q, v=v, method=tb.RK4(dt=5e-4), world=WEIGHTLESS, loop_method=method
+    )
     c = np.array(tb.constraint_residual(model, run.q))
     # RK4 leaves 1e-11
     np.testing.assert_allclose(c, c0 * np.exp(-SIGMA * run.time)[:, None], atol=1e-9)
@@ -101,10 +104,13 @@ def test_runs_follow_projection_with_order_four():
     """The error against a fine projected run falls with the fourth power of the step."""
     model = tb.load("planar_3rrr")
     q, v = moving_state(model)
-    fine = tb.simulate(model, 0.2, q=q, v=v, dt=1e-4).q[-1]
+    fine = tb.simulate(model, 0.2, q=q, v=v, method=tb.RK4(dt=1e-4)).q[-1]
     errors = [
         np.abs(
-            tb.simulate(model, 0.2, q=q, v=v, dt=dt, loop_method=tb.Embedding("gauss")).q[-1] - fine
+            tb.simulate(
+                model, 0.2, q=q, v=v, method=tb.RK4(dt=dt), loop_method=tb.Embedding("gauss")
+            ).q[-1]
+            - fine
         ).max()
         for dt in (4e-3, 2e-3)
     ]
@@ -119,9 +125,9 @@ def test_other_velocities_are_selected_at_a_dead_center(method, accuracy):
     model = piston()
     q = piston_position(0.3)
     v = np.array(tb.project_velocity(model, q, [12.0, 0.0, 0.0]))
-    how = {"q": q, "v": v, "dt": 1e-3, "world": WEIGHTLESS}
+    how = {"q": q, "v": v, "world": WEIGHTLESS}
     lean = tb.Embedding("gauss", SIGMA, ("small end",))
-    run = tb.simulate(model, 0.6, loop_method=lean, method=method, **how)
+    run = tb.simulate(model, 0.6, loop_method=lean, method=integrator(method), **how)
     assert run.outcome.status == "finished"
     (event,) = run.events
     assert event.name == "loop coordinates"
@@ -172,7 +178,7 @@ def test_other_velocities_are_selected_at_tenfold_condition(kind, basis):
     v = np.asarray(tb.project_velocity(model, q, 3.0 * rng.normal(size=model.nv)))
     rank = len(total_pivots(np.asarray(tb.loop_jacobian(model, q))).rows)
     how = {"q": q, "v": v, "record": tb.Record(dt=2e-3)}
-    run = tb.simulate(model, 0.6, dt=1e-3, loop_method=tb.Embedding(basis), **how)
+    run = tb.simulate(model, 0.6, method=tb.RK4(dt=1e-3), loop_method=tb.Embedding(basis), **how)
     assert run.outcome.status == "finished"
     count = model.nv - rank
     rows = np.asarray(run.x)[:, -count * model.nv :].reshape(-1, count, model.nv)
@@ -184,8 +190,8 @@ def test_other_velocities_are_selected_at_tenfold_condition(kind, basis):
         # W was selected within the last two steps before the first row that has it
         assert condition < 12.0 * start
     assert run.events
-    exact = tb.simulate(model, 0.6, dt=2.5e-4, **how)
-    projected = tb.simulate(model, 0.6, dt=1e-3, **how)
+    exact = tb.simulate(model, 0.6, method=tb.RK4(dt=2.5e-4), **how)
+    projected = tb.simulate(model, 0.6, method=tb.RK4(dt=1e-3), **how)
     error, usual = (np.abs(one.q - exact.q).max() for one in (run, projected))
     # the error of a step of order four has derivatives of T, each a factor of the condition: 10^4
     assert error < 1e4 * usual
@@ -219,7 +225,7 @@ def test_batch_resumed_and_single_runs_have_the_same_bits(tmp_path):
     model = piston()
     q = np.array([piston_position(0.3), piston_position(0.7)])
     v = np.array([tb.project_velocity(model, one, [12.0, 0.0, 0.0]) for one in q])
-    how = {"dt": 1e-3, "world": WEIGHTLESS}
+    how = {"method": tb.RK4(dt=1e-3), "world": WEIGHTLESS}
     how["loop_method"] = tb.Embedding("gauss", SIGMA, ("small end",))
     batch = tb.simulate(model, 0.2, q=q, v=v, **how)
     assert len({event.time for event in batch.events}) == 2

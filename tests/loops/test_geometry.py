@@ -108,13 +108,13 @@ def test_platforms_of_other_geometry_are_closed_and_simulated_case_by_case():
     guess = np.tile(state(model, rng)[0], (cases, 1))
     q = tb.project_configuration(model, guess, parameters=values).q
     assert np.abs(tb.constraint_residual(model, q, parameters=values)).max() < 1e-12
-    run = tb.simulate(model, 0.1, q=q, parameters=values, dt=0.005)
+    run = tb.simulate(model, 0.1, q=q, parameters=values, method=tb.RK4(dt=0.005))
     assert run.get("constraint_residual").values.max() < 1e-11
     for k in range(cases):
         built = tb.with_parameters(model, {name: x[k] for name, x in values.items()})
-        alone = tb.simulate(built, 0.1, q=q[k], dt=0.005)
+        alone = tb.simulate(built, 0.1, q=q[k], method=tb.RK4(dt=0.005))
         close([run.q[:, k]], [alone.q], 1e-12)
         for quantity in ("constraint_singular_value", "joint_reaction"):
             close([run.get(quantity).values[:, k]], [alone.get(quantity).values], 1e-9)
     with pytest.raises(tb.DomainError, match="expected a position with closed loops"):
-        tb.simulate(model, 0.1, q=guess, parameters=values, dt=0.005)
+        tb.simulate(model, 0.1, q=guess, parameters=values, method=tb.RK4(dt=0.005))

@@ -152,7 +152,7 @@ def test_the_tolerance_is_that_of_a_run(part):
     v = V + part * START_TOLERANCE * size * aside
     calls = (
         lambda: tb.forward_dynamics(FOUR_BAR, q, REST, REST),
-        lambda: tb.simulate(FOUR_BAR, 1e-3, dt=1e-3, q=q, v=REST),
+        lambda: tb.simulate(FOUR_BAR, 1e-3, method=tb.RK4(dt=1e-3), q=q, v=REST),
         lambda: tb.forward_dynamics(FOUR_BAR, HOME, v, REST),
     )
     for call in calls:

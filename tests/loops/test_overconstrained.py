@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tests.loops.overconstrained import BENNETTS, LINKAGES, bennett, moving
 from tests.loops.test_methods import motion
 from tiburon.loops.augmented import loop_pattern
@@ -121,7 +122,14 @@ def kinetic_energies(model, run):
 
 def drift(model, q, v, method, dt, duration=1.0):
     """Return the largest relative change of the kinetic energy of a run without forces."""
-    run = tb.simulate(model, duration, q=q, v=v, world=SPACE, method=method, dt=dt, adaptive=False)
+    run = tb.simulate(
+        model,
+        duration,
+        q=q,
+        v=v,
+        world=SPACE,
+        method=integrator(method, dt=dt, adaptive=False),
+    )
     assert run.outcome.status == "finished", run.outcome
     energies = kinetic_energies(model, run)
     return np.abs(energies / energies[0] - 1.0).max()

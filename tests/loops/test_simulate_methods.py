@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 
 RANDOM = np.random.default_rng(21)
 
@@ -22,7 +23,7 @@ def four_bar():
 @pytest.fixture(scope="module")
 def reference(four_bar):
     model, q, v = four_bar
-    return tb.simulate(model, 0.1, q=q, v=v, dt=1e-4, record=tb.Record(every=100))
+    return tb.simulate(model, 0.1, q=q, v=v, method=tb.RK4(dt=1e-4), record=tb.Record(every=100))
 
 
 def is_closed(model, run):
@@ -34,7 +35,13 @@ def is_closed(model, run):
 def test_every_kind_of_method_keeps_loops_closed(four_bar, reference, method):
     """States between steps that adapt are on the loops too, and the motion is the same."""
     model, q, v = four_bar
-    run = tb.simulate(model, 0.1, q=q, v=v, method=method, rtol=1e-9, atol=1e-11)
+    run = tb.simulate(
+        model,
+        0.1,
+        q=q,
+        v=v,
+        method=integrator(method, rtol=1e-9, atol=1e-11),
+    )
     assert run.outcome.status == "finished"
     assert is_closed(model, run) < 1e-11
     # tolerance and step of 1 ms leave some 1e-8 in a tenth of a second
@@ -44,7 +51,13 @@ def test_every_kind_of_method_keeps_loops_closed(four_bar, reference, method):
 def test_recorded_states_of_long_steps_are_on_the_loops(four_bar):
     """A loose tolerance interpolates over long steps; what is recorded is projected."""
     model, q, v = four_bar
-    run = tb.simulate(model, 0.1, q=q, v=v, method="dopri5", rtol=1e-3, atol=1e-4, dt=1e-3)
+    run = tb.simulate(
+        model,
+        0.1,
+        q=q,
+        v=v,
+        method=tb.DormandPrince(rtol=1e-3, atol=1e-4, dt=1e-3),
+    )
     assert is_closed(model, run) < 1e-11
 
 
@@ -61,7 +74,7 @@ def test_events_inside_steps_are_found_on_the_loops(four_bar, method):
         0.1,
         q=q,
         v=v,
-        method=method,
+        method=integrator(method),
         events=[tb.Event("there", crank, terminal=True)],
     )
     assert run.outcome.status == "event"

@@ -71,7 +71,7 @@ def test_velocity_is_continuous_through_a_singular_pose():
         model,
         0.9,
         v=v,
-        dt=1e-4,
+        method=tb.RK4(dt=1e-4),
         record=tb.Record(every=1, quantities=["constraint_singular_value"]),
     )
     near = run.data["constraint_singular_value"].values

@@ -82,7 +82,7 @@ def test_cases_of_a_batch_switch_independently(rail):
 
 
 def test_adaptive_steps_switch_loops(rail):
-    run = meeting(rail, here=True, q=[0.0, 0.7], v=[1.0, 0.0], method="dopri5")
+    run = meeting(rail, here=True, q=[0.0, 0.7], v=[1.0, 0.0], method=tb.DormandPrince())
     np.testing.assert_allclose(run.q[-1], [0.75, 0.95], atol=1e-8)
 
 

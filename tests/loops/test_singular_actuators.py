@@ -45,4 +45,4 @@ def test_a_stretched_elbow_is_reported_by_its_residual():
     run = tb.simulate(model, 0.05, q=q, v=v)
     assert run.outcome.status == "diverged"
     assert "gap of loop 'wrist'" in run.outcome.message
-    assert "rosenbrock" not in run.outcome.message
+    assert "Rosenbrock" not in run.outcome.message

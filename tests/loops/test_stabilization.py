@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 
 WEIGHTLESS = tb.World(gravity=(0.0, 0.0, 0.0))
 
@@ -28,13 +29,13 @@ def test_penalty_converges_to_projection_with_stiffness(name):
     """The residual is the constraint force over k, so it falls with slope -1."""
     model = tb.load(name)
     q, v = moving_state(model)
-    exact = tb.simulate(model, 0.1, q=q, v=v, dt=1e-4)
+    exact = tb.simulate(model, 0.1, q=q, v=v, method=tb.RK4(dt=1e-4))
     left, off = [], []
     stiffnesses = np.array([1e4, 4e4, 16e4])
     for k in stiffnesses:
         # twice the damping of one constraint on a unit mass, so that the start dies away
         method = tb.Penalty(k, 4.0 * np.sqrt(k))
-        run = tb.simulate(model, 0.1, q=q, v=v, dt=1e-4, loop_method=method)
+        run = tb.simulate(model, 0.1, q=q, v=v, method=tb.RK4(dt=1e-4), loop_method=method)
         left.append(residuals(model, run)[-1])
         off.append(np.abs(run.q[-1] - exact.q[-1]).max())
     slope = np.polyfit(np.log(stiffnesses), np.log(left), 1)[0]
@@ -46,7 +47,7 @@ def test_default_damping_is_twice_the_root_of_the_stiffness():
     model = tb.load("planar_3rrr")
     q, v = moving_state(model)
     runs = [
-        tb.simulate(model, 0.02, q=q, v=v, dt=1e-4, loop_method=method)
+        tb.simulate(model, 0.02, q=q, v=v, method=tb.RK4(dt=1e-4), loop_method=method)
         for method in (tb.Penalty(1e4), tb.Penalty(1e4, 200.0))
     ]
     assert np.array_equal(runs[0].q, runs[1].q)
@@ -64,7 +65,13 @@ def test_baumgarte_residual_decays_by_its_own_equation(name):
     c0 = np.array(tb.constraint_residual(model, q))
     rate0 = np.array(tb.loop_jacobian(model, q)) @ v
     run = tb.simulate(
-        model, 0.3, q=q, v=v, dt=5e-4, world=WEIGHTLESS, loop_method=tb.Baumgarte(a, a)
+        model,
+        0.3,
+        q=q,
+        v=v,
+        method=tb.RK4(dt=5e-4),
+        world=WEIGHTLESS,
+        loop_method=tb.Baumgarte(a, a),
     )
     for t, state in zip(run.time, run.q, strict=True):
         expected = (c0 + (rate0 + a * c0) * t) * np.exp(-a * t)
@@ -89,8 +96,8 @@ def test_batch_resumed_and_single_runs_have_the_same_bits(tmp_path):
     ("change", "named"),
     [
         ({"loop_method": "penalty"}, "loop_method"),
-        ({"loop_method": tb.Penalty(1e4), "method": "rosenbrock"}, "rosenbrock"),
-        ({"loop_method": tb.Penalty(1e4), "keep_inertia": 2, "method": "rk4"}, "keep_inertia"),
+        ({"loop_method": tb.Penalty(1e4), "method": tb.Rosenbrock()}, "rosenbrock"),
+        ({"loop_method": tb.Penalty(1e4), "method": tb.RK4(keep_inertia=2)}, "keep_inertia"),
     ],
 )
 def test_unsupported_combinations_are_refused(change, named):
@@ -104,7 +111,7 @@ def test_steps_too_long_for_the_stiffness_diverge_with_an_outcome():
     model = tb.load("planar_3rrr")
     method = tb.Penalty(1e5)
     run = tb.simulate(
-        model, 1.0, q=model.poses["home"], dt=0.01, method="semi_implicit_euler", loop_method=method
+        model, 1.0, q=model.poses["home"], method=tb.SemiImplicitEuler(dt=0.01), loop_method=method
     )
     assert run.outcome.status == "diverged"
     assert len(run.time) > 1
@@ -124,16 +131,14 @@ def test_a_diverged_penalty_run_advises_a_step_that_is_stable(name, penalty, met
     """The advice can be followed, and helps."""
     model = tb.load(name)
     q, v = moving_state(model)
-    how = {"q": q, "v": v, "method": method, "loop_method": penalty}
-    if method.startswith("b"):
-        how["adaptive"] = False
-    run = tb.simulate(model, 1.0, dt=0.02, **how)
+    how = {"q": q, "v": v, "loop_method": penalty}
+    run = tb.simulate(model, 1.0, method=integrator(method, dt=0.02, adaptive=False), **how)
     assert run.outcome.status == "diverged"
-    assert "rosenbrock" not in run.outcome.message
+    assert "Rosenbrock" not in run.outcome.message
     found = re.search(r"take a dt of (\S+) s, .* or leave loop_method out", run.outcome.message)
     assert found is not None, run.outcome.message
     dt = float(found[1])
-    helped = tb.simulate(model, 200 * dt, dt=dt, **how)
+    helped = tb.simulate(model, 200 * dt, method=integrator(method, dt=dt, adaptive=False), **how)
     assert helped.outcome.status == "finished"
     # springs hold: the residual is a force over the stiffness
     assert residuals(model, helped).max() < 1e-2
@@ -151,10 +156,10 @@ def test_gains_too_large_for_the_step_are_named(method, advised):
     model = tb.load("planar_3rrr")
     q, v = moving_state(model)
     q = model.integrate(q, 1e-6 * np.arange(model.nv))
-    run = tb.simulate(model, 1.0, q=q, v=v, dt=0.01, loop_method=method)
+    run = tb.simulate(model, 1.0, q=q, v=v, method=tb.RK4(dt=0.01), loop_method=method)
     assert run.outcome.status == "diverged"
     assert re.search(advised, run.outcome.message), run.outcome.message
-    assert "rosenbrock" not in run.outcome.message
+    assert "Rosenbrock" not in run.outcome.message
 
 
 LEANING = np.array([1.0, 1.0, 1.0, -1.0, -1.0])

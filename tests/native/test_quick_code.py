@@ -327,7 +327,7 @@ def test_batches_alone_compile_code_for_many_cases_alone(name, quick, monkeypatc
             arm,
             1e-3,
             q=np.ones((3, arm.nq)),
-            method="dopri5",
+            method=tb.DormandPrince(),
             execution=tb.Execution(progress=False),
         )
     parts = {part for source, *parts in stages for part in parts if source.startswith(name)}
@@ -352,8 +352,7 @@ def test_long_runs_compile_optimized_code_alone(quick, monkeypatch):
         tb.simulate(
             tb.load("double_pendulum"),
             steps * 1e-3,
-            dt=1e-3,
-            method="rk4",
+            method=tb.RK4(dt=1e-3),
             execution=tb.Execution(progress=False),
         )
         assert stages == expected
@@ -363,7 +362,9 @@ def test_long_runs_compile_optimized_code_alone(quick, monkeypatch):
 def test_optimized_code_replaces_quick_code_of_a_stepper(quick):
     """Its first intervals take quick code for steps and for observations; bits stay."""
     model = tb.load("double_pendulum")
-    stepper = tb.stepper(model, 1e-3, observe=lambda model, q, v: tb.momentum(model, q, v))
+    stepper = tb.stepper(
+        model, method=tb.RK4(dt=1e-3), observe=lambda model, q, v: tb.momentum(model, q, v)
+    )
     first = stepper.start(cases=4, v=np.linspace(-1.0, 1.0, 4 * model.nv).reshape(4, -1))
 
     def interval():

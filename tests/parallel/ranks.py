@@ -103,7 +103,7 @@ elif task == "mechanisms":
 elif task == "tree":
     told(tree())
 elif task == "adaptive":
-    told(tree(method="dopri5", rtol=1e-8))
+    told(tree(method=tb.DormandPrince(rtol=1e-8)))
 elif task == "platform":
     robot = tb.load("planar_3rrr")
     parts = tb.partition(robot, "legs")
@@ -135,7 +135,7 @@ elif task == "drive":
         "execution": tb.Execution(partition=parts, exchange=tb.MPIExchange()),
     }
     store = os.path.join(folder, "drive.zarr")
-    with tb.Drive(robot, dt=0.005, **how) as drive:
+    with tb.Drive(robot, method=tb.RK4(dt=0.005), **how) as drive:
         recording = drive.start_recording(every=1, store=store)
         drive.command({"joint_0": 0.5 if rank == 0 else -9.0})
         if rank == 0:

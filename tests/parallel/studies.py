@@ -11,7 +11,7 @@ from tests.robots import double_pendulum, pendulum
 
 ROBOT = pendulum()
 DURATION = 0.1
-OPTIONS = {"dt": 0.01, "record": tb.Record(every=5)}
+OPTIONS = {"method": tb.RK4(dt=0.01), "record": tb.Record(every=5)}
 DESIGN = {"payload": np.array([0.0, 0.4, 1.1]), "draw": range(7)}
 
 

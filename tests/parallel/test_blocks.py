@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tiburon.errors import DomainError, OptionError
 from tiburon.parallel.blocks import BlockTasks
 from tiburon.reproduce.mcmillan_lift import four_pumas
@@ -59,8 +60,7 @@ def test_states_are_those_of_a_run_without_projection(start, block, name):
         q=q,
         v=v,
         command=tau,
-        method=name,
-        dt=DT,
+        method=integrator(name, dt=DT),
         record=tb.Record(every=1),
         passive=False,
         limits=False,

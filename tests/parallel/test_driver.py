@@ -57,7 +57,7 @@ def fast(run):
 
 def new_sweep(path, design, setup, reduce, block):
     """Create a store without computing anything but its layout."""
-    plan = SweepPlan(ROBOT, 0.02, {"dt": 0.01}, setup, reduce, 0, False)
+    plan = SweepPlan(ROBOT, 0.02, {"method": tb.RK4(dt=0.01)}, setup, reduce, 0, False)
     table = Design.of(design)
     header = SweepHeader.of(plan, table, Layout((), np.empty(0), {"fast": ()}), block, identity())
     return SweepStore.create(path, header), plan

@@ -80,7 +80,10 @@ def test_held_states_have_the_same_bits_in_threads():
 
 
 def test_adaptive_steps_exchange_in_every_evaluation():
-    how = {"method": "dopri5", "adaptive": True, "rtol": 1e-5}
+    how = {
+        "method": "dopri5",
+        "rtol": 1e-5,
+    }
     two = in_parts(tb.Penalty(1e4), tb.ThreadExchange(2), **how)
     assert {m.phase for m in two.messages} == {"handles", "results"}
     assert same(two, in_parts(tb.Penalty(1e4), **how))
@@ -88,6 +91,6 @@ def test_adaptive_steps_exchange_in_every_evaluation():
 
 def test_what_does_not_fit_is_refused():
     with pytest.raises(tb.OptionError, match="Embedding"):
-        in_parts(tb.Embedding("gauss"), adaptive=True, method="dopri5")
+        in_parts(tb.Embedding("gauss"), rtol=1e-6, method="dopri5")
     with pytest.raises(tb.OptionError, match="hold_remote"):
         in_parts(None, tb.ThreadExchange(1, hold_remote=True), zoo=True)

@@ -188,7 +188,7 @@ def test_ranks_tick_together_and_count_their_overruns(tmp_path):
     one = tb.simulate(
         robot,
         run.time[late],
-        dt=0.005,
+        method=tb.RK4(dt=0.005),
         q=run.q[0],
         v=run.v[0],
         execution=tb.Execution(partition=parts),

@@ -125,11 +125,11 @@ def test_called_again_a_sweep_computes_nothing(tmp_path):
     study(path)
     assert {file: file.stat().st_mtime_ns for file in path.rglob("*.json")} == files
     for changes, name in (
-        ({"dt": 0.02}, "dt"),
+        ({"method": tb.RK4(dt=0.02)}, "method"),
         ({"seed": 6}, "seed"),
         ({"setup": wrong}, "setup"),
         ({"reduce": drift}, "reduce"),
-        ({"method": "heun"}, "method"),
+        ({"method": tb.SemiImplicitEuler()}, "method"),
     ):
         with pytest.raises(tb.RunFileError, match=rf"another sweep, which differs in {name}"):
             study(path, **changes)
@@ -579,5 +579,5 @@ def test_finished_sweeps_and_runs_are_read_without_writing(tmp_path):
     Called again, a sweep and `resume` find that there is nothing to compute.
     """
     study(tmp_path / "study.zarr")
-    tb.simulate(ROBOT, 0.1, dt=0.01, record=tb.Record(store=tmp_path / "run.zarr"))
+    tb.simulate(ROBOT, 0.1, method=tb.RK4(dt=0.01), record=tb.Record(store=tmp_path / "run.zarr"))
     assert run_python(READING, tmp_path).split() == ["read"]

@@ -156,7 +156,7 @@ def simulated(folder, parameters, count, seed, first=0, resting=False):
             prescribed={name: path.of(name) for name in names},
             world=pool.surroundings(),
             parameters=parameters,
-            dt=pool.DT,
+            method=tb.RK4(dt=pool.DT),
             record=tb.Record(dt=pool.DT),
             passive=False,
             limits=False,

@@ -38,7 +38,11 @@ def quick_disk(monkeypatch):
 def _stored(path, cases):
     """Make a run of several chunks that can be resumed, and return its path."""
     q = np.broadcast_to([0.5, 0.2], (*cases, 2))
-    keywords = {"dt": 1e-3, "record": tb.Record(every=1), "events": [tb.TimeEvent("tick", 0.005)]}
+    keywords = {
+        "method": tb.RK4(dt=1e-3),
+        "record": tb.Record(every=1),
+        "events": [tb.TimeEvent("tick", 0.005)],
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_module, "MAX_CHUNK_ROWS", 4)
         tb.simulate(

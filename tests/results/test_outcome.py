@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tests.robots import double_pendulum, pendulum
 from tiburon.results.store import RunStore
 from tiburon.simulation import run as run_module
@@ -42,7 +43,13 @@ def test_a_run_that_reaches_its_end_is_finished():
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_divergence_names_body_and_quantity_and_keeps_the_last_finite_state(method):
     """The rate of the elbow leaves all numbers in finite time: dv/dt = c v^3."""
-    run = tb.simulate(double_pendulum(), 2.0, v=[0.0, 1.0], control=explosive, method=method)
+    run = tb.simulate(
+        double_pendulum(),
+        2.0,
+        v=[0.0, 1.0],
+        control=explosive,
+        method=integrator(method),
+    )
     outcome = run.outcome
     assert outcome.status == "diverged"
     assert not outcome.ok
@@ -136,7 +143,7 @@ def test_ctrl_c_reaches_native_loops(method):
         tb.simulate(
             pendulum(),
             1e6,
-            method=method,
+            method=integrator(method),
             q=[0.5],
             record=tb.Record(dt=10.0),
             execution=tb.Execution(progress=interrupt),
@@ -207,11 +214,13 @@ def test_ctrl_c_before_the_first_step_leaves_a_run_to_resume(tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(run_module, "Recorder", pressed)
         with pytest.raises(KeyboardInterrupt) as stop:
-            tb.simulate(pendulum(), 0.1, q=[0.5], method=method, record=tb.Record(store=path))
+            tb.simulate(
+                pendulum(), 0.1, q=[0.5], method=integrator(method), record=tb.Record(store=path)
+            )
     assert stop.value.run.outcome.time == 0.0
     whole = tb.load_run(path).resume()
     assert whole.status == "finished"
-    plain = tb.simulate(pendulum(), 0.1, q=[0.5], method=method)
+    plain = tb.simulate(pendulum(), 0.1, q=[0.5], method=integrator(method))
     np.testing.assert_array_equal(whole.q, plain.q)
 
 

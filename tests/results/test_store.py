@@ -352,7 +352,7 @@ def test_a_chunk_that_is_replaced_counts_before_and_after(tmp_path, small_chunks
     """A process that is killed between checksum and chunk leaves a readable store."""
     robot, path = double_pendulum(), tmp_path / "run.zarr"
     start = np.full((*batch, 2), 0.4)
-    tb.simulate(robot, 0.1, q=start, record=tb.Record(store=path), dt=0.01)
+    tb.simulate(robot, 0.1, q=start, record=tb.Record(store=path), method=tb.RK4(dt=0.01))
     right = np.array(tb.load_run(path).q)
     # rows 9 to 11 of 16
     chunk = path / "joint_position" / "c" / "1" / "/".join("0" for _ in start.shape)
@@ -499,7 +499,7 @@ def test_large_batches_are_cut_into_several_files(tmp_path, monkeypatch):
 def test_another_robot_is_refused_where_one_is_given(tmp_path):
     """The run would continue with other numbers, and tell energies that are not its own."""
     robot = tb.load("pendulum")
-    tb.simulate(robot, 0.02, q=[0.5], dt=0.01).save(tmp_path / "run.zarr")
+    tb.simulate(robot, 0.02, q=[0.5], method=tb.RK4(dt=0.01)).save(tmp_path / "run.zarr")
     assert len(tb.load_run(tmp_path / "run.zarr", model=robot).time) == 3
     (bob,) = robot.bodies
     heavier = tb.Model("pendulum", [replace(bob, inertia=replace(bob.inertia, mass=9.0))])

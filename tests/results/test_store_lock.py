@@ -26,7 +26,12 @@ from tiburon.simulation.recorder import Recorder
 
 ROOT = Path(__file__).parents[2]
 
-KEYWORDS = {"q": [0.5, 0.2], "v": [1.0, -0.5], "dt": 1e-3, "record": tb.Record(every=1)}
+KEYWORDS = {
+    "q": [0.5, 0.2],
+    "v": [1.0, -0.5],
+    "method": tb.RK4(dt=1e-3),
+    "record": tb.Record(every=1),
+}
 
 
 def test_two_processes_cannot_record_into_one_store(tmp_path):

@@ -300,7 +300,7 @@ def test_derived_quantities_equal_those_of_the_states():
     """What `simulate` returns has the energy of its states, to the last row."""
     model = double_pendulum()
     _, v, _ = kicked(model)
-    run = tb.simulate(model, 0.2, v=v, dt=1e-3, record=tb.Record(every=10))
+    run = tb.simulate(model, 0.2, v=v, method=tb.RK4(dt=1e-3), record=tb.Record(every=10))
     assert run.status == "finished"
     energy = run.get("total_energy").values
     # nothing drives or resists: RK4 at this step keeps energy far better than this

@@ -46,7 +46,7 @@ def main(path, kind):
             v=START,
             control=control if kind == "control" else None,
             forces=[wind()] if kind == "forces" else (),
-            dt=1e-3,
+            method=tb.RK4(dt=1e-3),
             record=tb.Record(every=1, store=path),
             execution=tb.Execution(progress=halt),
         )

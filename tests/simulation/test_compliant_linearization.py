@@ -82,7 +82,7 @@ def test_a_step_on_anchors_of_a_run_is_that_of_the_run():
         v=[0.3, 0.5, -0.7, 1.0, 0.4, -0.2],
         world=world,
         record=tb.Record(every=1),
-        dt=1e-3,
+        method=tb.RK4(dt=1e-3),
     )
     q, v, z = run.q[-1], run.v[-1], run.z[-1]
     tau, h = 0.1 * np.arange(6.0), 1e-3

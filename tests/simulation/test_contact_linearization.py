@@ -269,7 +269,7 @@ def test_closed_loops(friction, restitution, mode):
     )
     low = tb.Ground(height=0.2, static_friction=friction, restitution=restitution)
     options = {
-        "dt": 2e-3,
+        "method": tb.RK4(dt=2e-3),
         "record": tb.Record(every=1),
         "execution": tb.Execution(progress=False),
         "passive": False,

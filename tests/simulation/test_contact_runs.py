@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 
 FLOOR = tb.World(ground=tb.Ground(static_friction=0.8, kinetic_friction=0.7, restitution=0.2))
 DOG = tb.load("quadruped")
@@ -40,7 +41,7 @@ def dropped(cases):
 
 
 def run(duration, q, v, **options):
-    return tb.simulate(DOG, duration, q=q, v=v, world=FLOOR, control=hold, dt=1e-3, **options)
+    return tb.simulate(DOG, duration, q=q, v=v, world=FLOOR, control=hold, **options)
 
 
 def test_one_case_of_a_batch_has_the_bits_of_a_run_alone():
@@ -188,9 +189,13 @@ def test_contact_of_closed_loops_does_not_depend_on_the_cut_joint(method):
     # without friction, which would make forces of this mechanism indeterminate
     world = tb.World(ground=tb.Ground(height=0.2))
     q = np.array(bar.poses["home"])
-    first = tb.simulate(bar, 0.6, q=q, world=world, method=method, record=tb.Record(dt=0.1))
+    first = tb.simulate(
+        bar, 0.6, q=q, world=world, method=integrator(method), record=tb.Record(dt=0.1)
+    )
     start = tb.recut_state(bar, other, q)[0]
-    second = tb.simulate(other, 0.6, q=start, world=world, method=method, record=tb.Record(dt=0.1))
+    second = tb.simulate(
+        other, 0.6, q=start, world=world, method=integrator(method), record=tb.Record(dt=0.1)
+    )
     for model, found in ((bar, first), (other, second)):
         assert found.contact_summary().touching[0] > 0.1
         gap = tb.contacts(model, found.q, world=world).gap
@@ -244,11 +249,23 @@ def test_outcomes_tell_the_deepest_penetration_of_all_steps(record_every):
     v = np.array([[0.0] * 6, [8.6, -0.4, -17.8, 0.5, 1.6, -2.3]])
     steps = 30
     found = tb.simulate(
-        model, 0.02 * steps, dt=0.02, q=q, v=v, world=FLOOR, record=tb.Record(every=record_every)
+        model,
+        0.02 * steps,
+        method=tb.RK4(dt=0.02),
+        q=q,
+        v=v,
+        world=FLOOR,
+        record=tb.Record(every=record_every),
     )
     # every step of the same run
     all_steps = tb.simulate(
-        model, 0.02 * steps, dt=0.02, q=q, v=v, world=FLOOR, record=tb.Record(every=1)
+        model,
+        0.02 * steps,
+        method=tb.RK4(dt=0.02),
+        q=q,
+        v=v,
+        world=FLOOR,
+        record=tb.Record(every=1),
     )
     here = tb.contacts(model, all_steps.q[:, 1], world=FLOOR)
     row, point = np.unravel_index(np.argmin(here.gap), here.gap.shape)
@@ -264,7 +281,7 @@ def test_outcomes_tell_the_deepest_penetration_of_all_steps(record_every):
     assert "penetrated" not in found.outcomes[0].message
     assert deepest.name in str(found.contact_summary())
     # a run that ends with the step that penetrates, and the same run resumed
-    short = tb.simulate(model, 0.02 * row, dt=0.02, q=q[1], v=v[1], world=FLOOR)
+    short = tb.simulate(model, 0.02 * row, method=tb.RK4(dt=0.02), q=q[1], v=v[1], world=FLOOR)
     for part in (short, short.resume(0.02 * (steps - row))):
         end = part.contact_summary().deepest
         assert end.name == deepest.name
@@ -279,7 +296,7 @@ def test_outcomes_tell_the_deepest_penetration_of_all_steps(record_every):
             lambda: run(0.1, STAND, None, contact="soft"),
             "contact: expected 'rigid' or 'compliant' or 'exact' or False",
         ),
-        (lambda: run(0.1, STAND, None, method="dopri5"), "method with rigid contact"),
+        (lambda: run(0.1, STAND, None, method=tb.DormandPrince()), "method with rigid contact"),
         (lambda: run(0.1, STAND, None, contact_pairs=[("trunk",)]), "contact_pairs: expected"),
         (lambda: run(0.1, STAND, None, contact=False, contact_pairs=[]), "contact_pairs"),
         (lambda: tb.simulate(tb.load("pendulum"), 0.1, contact="rigid"), "got none; give the"),
@@ -399,7 +416,7 @@ def test_a_mechanism_of_many_loops_stands_on_rigid_ground():
     options = {
         "world": world,
         "contact": "rigid",
-        "dt": 1e-3,
+        "method": tb.RK4(dt=1e-3),
         "execution": tb.Execution(progress=False),
     }
     one = tb.simulate(beest, 5e-3, q=q, **options)
@@ -429,9 +446,7 @@ def fall_on_post(model, **options):
         0.4,
         q=[0.1, 0.0],
         v=[0.2, -0.5],
-        dt=2e-3,
-        execution=tb.Execution(progress=False),
-        **options,
+        **{"method": tb.RK4(dt=2e-3), "execution": tb.Execution(progress=False), **options},
     )
 
 
@@ -440,7 +455,10 @@ def test_pairs_of_the_model_alone_give_contact(contact):
     """A link that falls on another one of its tree stays outside it, in a world without ground."""
     stiff = tb.ContactMaterial(normal_stiffness=1e5, normal_damping=200.0)
     paired = two_links(contact_pairs=[tb.ContactPair("mass", "post", material=stiff)])
-    found = fall_on_post(paired, **({} if contact is None else {"contact": contact}))
+    options = {} if contact is None else {"contact": contact}
+    if contact == "exact":
+        options["method"] = tb.Dop853(rtol=1e-12, atol=1e-13, dt=2e-3)
+    found = fall_on_post(paired, **options)
     gap = tb.contacts(paired, found.q).gap
     # compliant contact of 1e5 N/m gives way by m g / k and m v / sqrt(k m): below 2 cm at 3 m/s
     assert gap.min() > (-0.02 if contact == "compliant" else -1e-5)
@@ -461,7 +479,7 @@ def test_pairs_of_the_model_act_in_steppers_and_linearizations():
     """Every way to run a robot has the contacts that its model names."""
     paired = two_links(contact_pairs=[tb.ContactPair("mass", "post")])
     whole = fall_on_post(paired, record=tb.Record(every=1))
-    steps = tb.stepper(paired, 2e-3)
+    steps = tb.stepper(paired, method=tb.RK4(dt=2e-3))
     state = steps.start(q=[[0.1, 0.0]], v=[[0.2, -0.5]])
     for _ in range(200):
         state = steps.step(state).state

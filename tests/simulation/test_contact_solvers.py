@@ -30,7 +30,7 @@ LYING = [1, 0, 0, 0, 0, 0, 0.1]
 
 
 def slide(law, **options):
-    given = {"dt": 1e-3, "contact_law": law, "record": tb.Record(every=1)} | options
+    given = {"method": tb.RK4(dt=1e-3), "contact_law": law, "record": tb.Record(every=1)} | options
     return tb.simulate(BOX, 0.02, q=LYING, v=[0, 0, 0, 0.9, 0.4, 0], world=FLOOR, **given)
 
 
@@ -263,7 +263,7 @@ def test_plates_that_slide_below_a_box_that_lands_stay_slow(speed):
         assert np.diff(energy).max() < 1e-12
     exact, _ = landing(1.0, 0.2, speed=speed, contact="exact")
     for dt in (1e-3, 2.5e-4):
-        run, _ = landing(1.0, 0.2, speed=speed, dt=dt)
+        run, _ = landing(1.0, 0.2, speed=speed, method=tb.RK4(dt=dt))
         # the slip of the plate ends within a step
         assert np.abs(run.q[-1] - exact.q[-1]).max() < 0.5 * dt * abs(speed)
 
@@ -285,7 +285,7 @@ def test_a_step_without_solution_names_the_contact():
     press = tb.Driven("press", down, tb.Polynomial((0.11, -1.0)), carried=aside)
     ram = tb.Body("ram", "world", joint=press, inertia=inertia, shapes=(ball,))
     model = tb.Model("press", [ram])
-    run = tb.simulate(model, 0.02, world=FLOOR, method="semi_implicit_euler")
+    run = tb.simulate(model, 0.02, world=FLOOR, method=tb.SemiImplicitEuler())
     said = str(run.outcome)
     assert "contact 'ram/ground'" in said
     assert "which goes on closing at 1 m/s" in said

@@ -114,4 +114,4 @@ def test_invalid_controller_outputs_and_methods_are_refused():
     with pytest.raises(tb.ShapeError, match="count, last"):
         tb.simulate(MODEL, 0.01, control=Short())
     with pytest.raises(tb.ModelError, match="equal steps"):
-        tb.simulate(MODEL, 0.01, control=Counting(), method="dopri5")
+        tb.simulate(MODEL, 0.01, control=Counting(), method=tb.DormandPrince())

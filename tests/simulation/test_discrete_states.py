@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tiburon.errors import ModelError
 
 MASS, GRAVITY = 2.0, 9.81
@@ -103,8 +104,7 @@ def test_states_are_updated_once_per_step(method: str) -> None:
         _foot_model(),
         0.05,
         forces=[_counter()],
-        method=method,
-        adaptive=False,
+        method=integrator(method, adaptive=False),
         record=tb.Record(every=1),
     )
     np.testing.assert_array_equal(run.z[:, 0], np.arange(51.0))
@@ -180,7 +180,7 @@ def test_other_steps_are_refused(method: str, kind: str) -> None:
         f"discrete state 'counter.steps': expected a one-step method with equal steps, got {kind}"
     )
     with pytest.raises(ModelError, match=text):
-        tb.simulate(_foot_model(), 0.1, forces=[_counter()], method=method)
+        tb.simulate(_foot_model(), 0.1, forces=[_counter()], method=integrator(method))
 
 
 def test_other_uses_are_refused() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tests.simulation.samples import GRAVITY
 from tests.simulation.test_events import METHODS, ball, height
 from tiburon.errors import DomainError
@@ -56,7 +57,7 @@ STILL = tb.World(gravity=(0.0, 0.0, 0.0))
 def test_accumulating_bounces_end_with_their_own_outcome(method, e):
     """From a height h all bounces are over at sqrt(2 h / g) (1 + e) / (1 - e), on the floor."""
     touch = tb.Event("bounce", height, direction=-1, action=bounce_by(e))
-    run = tb.simulate(ball(), 5.0, q=[1.0], events=[touch], method=method)
+    run = tb.simulate(ball(), 5.0, q=[1.0], events=[touch], method=integrator(method))
     limit = np.sqrt(2.0 / GRAVITY) * (1.0 + e) / (1.0 - e)
     assert run.status == "zeno"
     assert not run.outcome.ok
@@ -101,7 +102,7 @@ def test_the_tip_of_an_arm_never_falls_through_the_floor(method, e):
         q=[1.5, 0.4],
         v=[0.2, -0.1],
         events=events,
-        method=method,
+        method=integrator(method),
         record=tb.Record(every=1),
     )
     _, places = tb.forward_kinematics(arm, run.q, "tip")
@@ -117,7 +118,7 @@ def test_the_tip_of_an_arm_never_falls_through_the_floor(method, e):
 def test_an_inelastic_impact_does_not_fall_through_the_floor(method):
     """Restitution zero leaves the ball at rest where gravity takes it across at once."""
     touch = tb.Event("impact", height, direction=-1, action=lambda state: {"v": 0.0 * state.v})
-    run = tb.simulate(ball(), 2.0, q=[1.0], events=[touch], method=method)
+    run = tb.simulate(ball(), 2.0, q=[1.0], events=[touch], method=integrator(method))
     assert run.status == "zeno"
     assert len(run.events) == 1
     assert abs(run.outcome.time - np.sqrt(2.0 / GRAVITY)) < 1e-11
@@ -133,7 +134,7 @@ def test_action_that_lets_the_state_cross_does_not_accumulate(method, direction)
         (lambda state: {"v": 3.0 * state.v}, 3.0),
     ):
         touch = tb.Event("membrane", height, direction=direction, action=action)
-        run = tb.simulate(ball(), 0.8, q=[1.0], events=[touch], method=method)
+        run = tb.simulate(ball(), 0.8, q=[1.0], events=[touch], method=integrator(method))
         fall = np.sqrt(2.0 / GRAVITY)
         rest = 0.8 - fall
         assert run.status == "finished"
@@ -146,7 +147,7 @@ def test_action_that_lets_the_state_cross_does_not_accumulate(method, direction)
 def test_a_bounce_in_both_directions_is_one_event(method):
     """An expression that an action turns back at zero has not crossed it a second time."""
     touch = tb.Event("bounce", height, action=bounce_by(0.8))
-    run = tb.simulate(ball(), 1.5, q=[1.0], events=[touch], method=method)
+    run = tb.simulate(ball(), 1.5, q=[1.0], events=[touch], method=integrator(method))
     fall = np.sqrt(2.0 / GRAVITY)
     np.testing.assert_allclose(
         [event.time for event in run.events], [fall, 2.6 * fall], rtol=0, atol=1e-10
@@ -167,7 +168,13 @@ def test_events_between_two_closing_walls_accumulate(method):
         tb.Event("far", far, direction=-1, action=lambda s: {"v": -np.abs(s.v) - 2.0}),
     ]
     run = tb.simulate(
-        slider(), 2.0, q=[0.3], v=[2.0], world=STILL, events=events, method=method, dt=0.01
+        slider(),
+        2.0,
+        q=[0.3],
+        v=[2.0],
+        world=STILL,
+        events=events,
+        method=integrator(method, dt=0.01),
     )
     assert run.status == "zeno"
     assert run.outcome.event in ("near", "far")
@@ -180,10 +187,10 @@ def test_cases_of_a_batch_accumulate_each_at_its_own_time():
     starts = np.array([[0.1], [0.2], [60.0]])
     touch = tb.Event("bounce", height, direction=-1, action=bounce_by(0.1))
     for method in ("rk4", "dopri5"):
-        batch = tb.simulate(ball(), 0.3, q=starts, events=[touch], method=method)
+        batch = tb.simulate(ball(), 0.3, q=starts, events=[touch], method=integrator(method))
         assert batch.status.tolist() == ["zeno", "zeno", "finished"]
         for case, start in enumerate(starts):
-            alone = tb.simulate(ball(), 0.3, q=start, events=[touch], method=method)
+            alone = tb.simulate(ball(), 0.3, q=start, events=[touch], method=integrator(method))
             mine = [event.time for event in batch.events if event.case == case]
             assert mine == [event.time for event in alone.events]
             assert batch.outcomes[case].time == alone.outcome.time
@@ -195,7 +202,12 @@ def test_short_flights_within_a_step_are_all_found(method):
     touch = tb.Event("bounce", height, direction=-1, action=lambda s: {"v": [0.5 * GRAVITY * 4e-3]})
     start = 0.5 * GRAVITY * 2e-3**2
     run = tb.simulate(
-        ball(), 0.06, q=[start], events=[touch], method=method, dt=0.01, record=tb.Record(dt=0.01)
+        ball(),
+        0.06,
+        q=[start],
+        events=[touch],
+        method=integrator(method, dt=0.01),
+        record=tb.Record(dt=0.01),
     )
     times = 2e-3 + 4e-3 * np.arange(15)
     assert run.status == "finished"
@@ -216,7 +228,7 @@ def test_a_terminal_event_behind_an_action_at_the_same_instant_ends_the_run(meth
         tb.Event("touch", height, direction=-1, terminal=True),
     ]
     for listed in (events, events[::-1]):
-        run = tb.simulate(ball(), 1.0, q=[1.0], events=listed, method=method)
+        run = tb.simulate(ball(), 1.0, q=[1.0], events=listed, method=integrator(method))
         assert run.status == "event"
         assert run.outcome.event == "touch"
         assert [event.name for event in run.events] == [event.name for event in listed]
@@ -247,7 +259,13 @@ def test_all_events_of_an_instant_act_in_their_order(method):
         tb.TimeEvent("clock", 0.25),
     ]
     run = tb.simulate(
-        slider(2), 0.5, q=[0.0, 0.5], v=[2.0, 2.0], world=STILL, events=events, method=method
+        slider(2),
+        0.5,
+        q=[0.0, 0.5],
+        v=[2.0, 2.0],
+        world=STILL,
+        events=events,
+        method=integrator(method),
     )
     assert run.status == "finished"
     assert [event.name for event in run.events] == ["told", "x", "y", "clock"]
@@ -266,7 +284,7 @@ def test_action_that_moves_another_expression_across_zero_triggers_its_event(met
         tb.Event("other way", coordinate(0, 1.2), direction=-1),
         tb.TimeEvent("first", 0.1234, action=lambda s: {"q": [1.5]}),
     ]
-    run = tb.simulate(slider(), 1.0, v=[0.1], world=STILL, events=events, method=method)
+    run = tb.simulate(slider(), 1.0, v=[0.1], world=STILL, events=events, method=integrator(method))
     assert [event.name for event in run.events] == ["first", "second", "third"]
     assert {event.time for event in run.events} == {0.1234}
     np.testing.assert_allclose(
@@ -282,7 +300,9 @@ def test_actions_that_trigger_each_other_without_end_end_the_case(method):
         tb.Event("right", coordinate(0, 1.0), direction=1, action=lambda s: {"q": [-1.0]}),
         tb.Event("left", coordinate(0, -0.5), direction=-1, action=lambda s: {"q": [2.0]}),
     ]
-    run = tb.simulate(slider(), 1.0, q=[0.9], v=[1.0], world=STILL, events=events, method=method)
+    run = tb.simulate(
+        slider(), 1.0, q=[0.9], v=[1.0], world=STILL, events=events, method=integrator(method)
+    )
     assert run.status == "zeno"
     assert abs(run.outcome.time - 0.1) < 1e-9
 
@@ -303,8 +323,7 @@ def test_events_within_a_step_are_handled_in_order_of_time(method):
         v=[1.0],
         world=STILL,
         events=events,
-        method=method,
-        dt=0.1,
+        method=integrator(method, dt=0.1),
         record=tb.Record(dt=0.1),
     )
     assert [event.name for event in run.events] == ["a", "b", "c"]
@@ -320,12 +339,14 @@ def test_events_within_a_step_are_handled_in_order_of_time(method):
 def test_time_event_at_the_start_is_triggered(method, begin):
     """It is reported, acts before the first row, and may end the run."""
     kick = tb.TimeEvent("kick", begin, action=lambda s: {"v": s.v + 2.0})
-    run = tb.simulate(slider(), 0.5, q=[0.3], world=STILL, events=[kick], method=method, time=begin)
+    run = tb.simulate(
+        slider(), 0.5, q=[0.3], world=STILL, events=[kick], method=integrator(method), time=begin
+    )
     assert [(event.name, event.time) for event in run.events] == [("kick", begin)]
     assert run.events[0].v[0] == 0.0
     np.testing.assert_allclose(run.q[:, 0], 0.3 + 2.0 * (run.time - begin), rtol=0, atol=1e-12)
     stop = tb.TimeEvent("stop", begin, terminal=True)
-    run = tb.simulate(slider(), 0.5, q=[0.3], events=[stop], method=method, time=begin)
+    run = tb.simulate(slider(), 0.5, q=[0.3], events=[stop], method=integrator(method), time=begin)
     assert (run.status, run.outcome.time) == ("event", begin)
     np.testing.assert_array_equal(run.q, [[0.3]])
 
@@ -337,7 +358,7 @@ def test_time_events_on_the_time_grid_are_triggered_once(method, dt):
     count = 100
     times = [round(dt * n, 10) for n in (1, 7, 29, 57, 99, count)]
     events = [tb.TimeEvent(f"at {time}", time) for time in times]
-    keywords = {"v": [1.0], "world": STILL, "method": method, "dt": dt}
+    keywords = {"v": [1.0], "world": STILL, "method": integrator(method, dt=dt)}
     run = tb.simulate(slider(), count * dt, events=events, record=tb.Record(every=1), **keywords)
     assert [event.name for event in run.events] == [event.name for event in events]
     np.testing.assert_allclose([event.time for event in run.events], times, rtol=1e-14)
@@ -359,13 +380,15 @@ def test_an_expression_at_zero_at_the_start_crosses_it_in_the_direction_it_leave
     """A ball on the floor, at rest, thrown up, or thrown down."""
     for rate, happens in ((0.0, True), (-1.0, True), (2.0, False)):
         told = tb.Event("touch", height, direction=-1)
-        run = tb.simulate(ball(), 0.1, v=[rate], events=[told], method=method)
+        run = tb.simulate(ball(), 0.1, v=[rate], events=[told], method=integrator(method))
         assert [event.time for event in run.events] == ([0.0] if happens else [])
     up = tb.Event("up", height, direction=1)
-    run = tb.simulate(ball(), 0.1, v=[1.0], events=[up], method=method)
+    run = tb.simulate(ball(), 0.1, v=[1.0], events=[up], method=integrator(method))
     assert [event.time for event in run.events] == [0.0]
     # what stays at zero crosses nothing
-    run = tb.simulate(ball(), 0.1, world=STILL, events=[tb.Event("touch", height)], method=method)
+    run = tb.simulate(
+        ball(), 0.1, world=STILL, events=[tb.Event("touch", height)], method=integrator(method)
+    )
     assert run.events == ()
 
 
@@ -373,10 +396,10 @@ def test_an_expression_at_zero_at_the_start_crosses_it_in_the_direction_it_leave
 def test_a_ball_at_rest_on_the_floor_does_not_fall_through_it(method):
     """Its bounces accumulate at the start, and the state there is recorded."""
     touch = tb.Event("bounce", height, direction=-1, action=bounce_by(0.5))
-    run = tb.simulate(ball(), 1.0, events=[touch], method=method)
+    run = tb.simulate(ball(), 1.0, events=[touch], method=integrator(method))
     assert (run.status, run.outcome.time) == ("zeno", 0.0)
     np.testing.assert_array_equal(run.q, [[0.0]])
-    batch = tb.simulate(ball(), 0.2, q=[[0.0], [5.0]], events=[touch], method=method)
+    batch = tb.simulate(ball(), 0.2, q=[[0.0], [5.0]], events=[touch], method=integrator(method))
     assert batch.status.tolist() == ["zeno", "finished"]
     np.testing.assert_array_equal(batch.q[0], [[0.0], [5.0]])
     assert np.isnan(batch.q[1:, 0]).all()
@@ -393,8 +416,7 @@ def test_an_event_at_the_end_of_a_run_is_reported(method):
         v=[2.0],
         world=STILL,
         events=[there],
-        method=method,
-        dt=dt,
+        method=integrator(method, dt=dt),
         record=tb.Record(every=16),
     )
     assert [event.name for event in run.events] == ["there"]
@@ -420,8 +442,12 @@ def test_resumed_run_has_the_events_of_an_uninterrupted_run(tmp_path, method, cu
         tb.TimeEvent("middle", 0.4512),
         tb.Event("low", tb.traced(lambda state: state.q[0] - 0.01)),
     ]
-    keywords = {"q": [1.0], "events": events, "method": method, "record": tb.Record(dt=0.05)}
-    keywords["dt"] = 0.01 if cut != 1.35 else 0.05
+    keywords = {
+        "q": [1.0],
+        "events": events,
+        "method": integrator(method, dt=0.01 if cut != 1.35 else 0.05),
+        "record": tb.Record(dt=0.05),
+    }
     whole = tb.simulate(ball(), 2.0, **keywords)
     path = tmp_path / "run.zarr"
     tb.simulate(ball(), cut, **{**keywords, "record": tb.Record(dt=0.05, store=path)})

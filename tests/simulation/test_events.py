@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tests.robots import double_pendulum, pendulum
 from tests.simulation.samples import GRAVITY, pendulum_closed_form
 from tiburon.errors import ModelError, OptionError, ShapeError
@@ -43,7 +44,7 @@ def test_falling_ball_hits_the_ground_at_the_closed_form_time(method):
     """With h = g t^2 / 2: all these methods are exact for a parabola."""
     start, rate = 1.3, 0.4
     touch = tb.Event("touch", height, direction=-1, terminal=True)
-    run = tb.simulate(ball(), 1.0, q=[start], v=[rate], events=[touch], method=method)
+    run = tb.simulate(ball(), 1.0, q=[start], v=[rate], events=[touch], method=integrator(method))
     expected = (rate + np.sqrt(rate**2 + 2 * GRAVITY * start)) / GRAVITY
     assert run.status == "event"
     assert run.outcome.event == "touch"
@@ -64,7 +65,11 @@ def test_a_pendulum_turns_around_at_a_quarter_of_its_period():
     quarter = float(mpmath.ellipk((rate / (2 * w)) ** 2) / w)
     top = tb.Event("top", tb.traced(lambda state: state.v[0]))
     run = tb.simulate(
-        pendulum(), 1.0, v=[rate], events=[top], method="dop853", rtol=1e-13, atol=1e-14
+        pendulum(),
+        1.0,
+        v=[rate],
+        events=[top],
+        method=tb.Dop853(rtol=1e-13, atol=1e-14),
     )
     # every half period from then on; the tolerance of the steps, through the slope of the rate
     expected = np.arange(quarter, 1.0, 2 * quarter)
@@ -78,7 +83,7 @@ def test_bouncing_ball_follows_its_closed_form(method):
     """After n bounces with restitution e the speed is e^n of the first, times add up in series."""
     e, start = 0.8, 1.0
     touch = tb.Event("touch", height, direction=-1, action=bounce)
-    run = tb.simulate(ball(), 2.5, q=[start], events=[touch], method=method)
+    run = tb.simulate(ball(), 2.5, q=[start], events=[touch], method=integrator(method))
     fall = np.sqrt(2 * start / GRAVITY)
     times = fall + 2 * fall * np.cumsum([0.0, e, e**2, e**3])
     found = [event.time for event in run.events]
@@ -96,8 +101,8 @@ def test_monitoring_events_changes_no_bit_of_the_motion():
     start = {"q": [1.1, -0.7], "v": [0.3, 2.1]}
     crossing = [tb.Event("down", tb.traced(lambda state: state.q[0])), tb.TimeEvent("tick", 0.2505)]
     for method in ("rk4", "b1pc5", "dopri5"):
-        plain = tb.simulate(model, 1.0, **start, method=method)
-        watched = tb.simulate(model, 1.0, **start, method=method, events=crossing)
+        plain = tb.simulate(model, 1.0, **start, method=integrator(method))
+        watched = tb.simulate(model, 1.0, **start, method=integrator(method), events=crossing)
         np.testing.assert_array_equal(watched.q, plain.q)
         np.testing.assert_array_equal(watched.v, plain.v)
         names = [event.name for event in watched.events]
@@ -111,10 +116,10 @@ def test_cases_of_a_batch_have_their_own_events(method):
     model = ball()
     starts = np.array([[0.4], [1.3], [40.0], [0.9]])
     events = [tb.Event("touch", height, direction=-1, terminal=True), tb.Event("top", speed)]
-    batch = tb.simulate(model, 1.0, q=starts, v=[[0.5]], events=events, method=method)
+    batch = tb.simulate(model, 1.0, q=starts, v=[[0.5]], events=events, method=integrator(method))
     assert batch.status.tolist() == ["event", "event", "finished", "event"]
     for case, start in enumerate(starts):
-        alone = tb.simulate(model, 1.0, q=start, v=[0.5], events=events, method=method)
+        alone = tb.simulate(model, 1.0, q=start, v=[0.5], events=events, method=integrator(method))
         assert alone.outcome.time == batch.outcomes[case].time
         mine = [event.time for event in batch.events if event.case == case]
         assert mine == [event.time for event in alone.events]
@@ -127,7 +132,9 @@ def test_cases_of_a_batch_have_their_own_events(method):
 def test_time_event_is_located_and_changes_the_velocity(method):
     """A kick between two times of the grid: the parabola after it is known."""
     kick = tb.TimeEvent("kick", 0.30041, action=lambda state: {"v": state.v + 2.0})
-    run = tb.simulate(ball(), 0.6, q=[1.0], events=[kick], method=method, record=tb.Record(dt=0.1))
+    run = tb.simulate(
+        ball(), 0.6, q=[1.0], events=[kick], method=integrator(method), record=tb.Record(dt=0.1)
+    )
     assert abs(run.events[0].time - 0.30041) < LOCATED
     expected = 1.0 - 0.5 * GRAVITY * run.time**2 + 2.0 * np.maximum(run.time - 0.30041, 0.0)
     np.testing.assert_allclose(run.q[:, 0], expected, rtol=0, atol=1e-11)

@@ -72,10 +72,10 @@ def test_events_without_action_change_no_bit_and_actions_change_contacts():
 def test_unsupported_options_of_exact_runs_are_refused():
     """Methods without adaptive steps, and elements that need equal steps."""
     world = tb.World(ground=tb.Ground())
-    with pytest.raises(tb.OptionError, match="method with exact contact"):
-        exact(BALL, 1.0, q=turned(0, RADIUS), world=world, method="rk4")
-    with pytest.raises(tb.OptionError, match="method with exact contact"):
-        exact(BALL, 1.0, q=turned(0, RADIUS), world=world, adaptive=False)
+    with pytest.raises(tb.DomainError, match="method with exact contact"):
+        exact(BALL, 1.0, q=turned(0, RADIUS), world=world, method=tb.RK4())
+    with pytest.raises(tb.DomainError, match="method with exact contact"):
+        exact(BALL, 1.0, q=turned(0, RADIUS), world=world, method=tb.Dop853.fixed())
     with pytest.raises(tb.DomainError, match="shapes that touch at most"):
         exact(BALL, 1.0, q=turned(0, 0.9 * RADIUS), world=world)
 

@@ -27,7 +27,7 @@ def test_wrong_fields_are_refused(options, words):
     "call",
     [
         lambda given: tb.simulate(ROBOT, 0.01, execution=given),
-        lambda given: tb.stepper(ROBOT, 0.01, execution=given),
+        lambda given: tb.stepper(ROBOT, method=tb.RK4(dt=0.01), execution=given),
         lambda given: tb.simulate(ROBOT, 0.01).resume(0.01, execution=given),
     ],
 )
@@ -41,7 +41,7 @@ def test_anything_but_an_execution_is_refused(call, given):
 def test_functions_refuse_fields_without_a_meaning_for_them():
     """A stepper has no wall-clock budget, and cases of a resumed run keep their numbers."""
     with pytest.raises(tb.ModelError, match="a stepper takes threads; leave budget out"):
-        tb.stepper(ROBOT, 0.01, execution=tb.Execution(budget=1.0))
+        tb.stepper(ROBOT, method=tb.RK4(dt=0.01), execution=tb.Execution(budget=1.0))
     with pytest.raises(tb.ModelError, match="leave case_numbers out"):
         tb.simulate(ROBOT, 0.01).resume(0.01, execution=tb.Execution(case_numbers=[1]))
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tests.robots import double_pendulum
 from tiburon.results import store as store_module
 from tiburon.simulation import fixed_run as fixed_run_module
@@ -82,7 +83,7 @@ def test_rows_are_those_of_single_steps(monkeypatch, shape, every):
                 model,
                 1e-3 * steps,
                 record=tb.Record(every=every),
-                method=method,
+                method=integrator(method),
                 **start(model, shape),
             )
 
@@ -96,7 +97,7 @@ def test_rows_of_a_floating_robot_are_those_of_single_steps(monkeypatch):
             model,
             0.02,
             record=tb.Record(every=1),
-            method=method,
+            method=integrator(method),
             **start(model, (9,), speed=3.0),
         )
 
@@ -415,7 +416,7 @@ def test_steps_of_a_batch_with_many_held_values_equal_those_of_single_cases(thre
     states["q"][:, 6] = 0.1 + 0.05 * RANDOM.random(21)
     options = {
         "world": world,
-        "dt": 1e-3,
+        "method": tb.RK4(dt=1e-3),
         "record": tb.Record(every=7),
         "execution": tb.Execution(progress=False),
     }
@@ -442,7 +443,7 @@ def test_cases_that_diverge_between_rows_leave_others_their_bits(monkeypatch):
 
     options = {
         "world": world,
-        "dt": 1e-3,
+        "method": tb.RK4(dt=1e-3),
         "record": tb.Record(every=9),
         "execution": tb.Execution(progress=False),
     }

@@ -7,6 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.hydro.wet import random_fluid
+from tests.integrators import integrator
 from tests.model.samples import random_inertia, random_tree
 
 CASES = 2
@@ -88,10 +89,16 @@ def test_masses_damping_gains_and_water_are_accepted(tmp_path):
 def test_methods_of_all_kinds(method):
     """Steps that adapt and implicit ones."""
     named = {"tool.mass": MASS, "elbow.damping": DAMPING}
-    run = tb.simulate(robot(), 0.1, fluid=SEAS, parameters=named, method=method, **START)
+    run = tb.simulate(
+        robot(), 0.1, fluid=SEAS, parameters=named, method=integrator(method), **START
+    )
     for k in range(CASES):
         alone = tb.simulate(
-            robot(MASS[k], damping=DAMPING[k]), 0.1, fluid=SEAS[k], method=method, **START
+            robot(MASS[k], damping=DAMPING[k]),
+            0.1,
+            fluid=SEAS[k],
+            method=integrator(method),
+            **START,
         )
         # steps are chosen by errors that rounding moves: to within the tolerance
         close(run.q[:, k], alone.q, 1e-10 if method == "rosenbrock" else 1e-6)
@@ -133,7 +140,7 @@ def test_random_trees_in_water(seed):
             joint = replace(body.joint, passive=passive)
             cases[k][body.name] = replace(body, joint=joint, inertia=others[k])
     # slow enough that drag on light bodies is not stiff
-    options = {"q": q, "v": 0.1 * v, "dt": 2e-4}
+    options = {"q": q, "v": 0.1 * v, "method": tb.RK4(dt=2e-4)}
     run = tb.simulate(model, 0.02, fluid=SEAS, parameters=named, **options)
     for k in range(CASES):
         one = tb.Model("tree", list(cases[k].values()))

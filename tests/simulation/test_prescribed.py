@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tiburon.simulation.integrators.methods import METHODS
 
 ARM = ["joint_5", "joint_4", "joint_3", "joint_2"]
@@ -42,7 +43,9 @@ def kicked(robot, seed=3):
 def test_vehicle_reacts_to_its_arm_as_inverse_dynamics_demands(vehicle):
     sea = tb.Water(current=(0.2, -0.1, 0.05))
     path = arm_path(0)
-    run = tb.simulate(vehicle, 0.5, prescribed=by_joint(path), fluid=sea, dt=0.01, **PLAIN)
+    run = tb.simulate(
+        vehicle, 0.5, prescribed=by_joint(path), fluid=sea, method=tb.RK4(dt=0.01), **PLAIN
+    )
     at = path.at(run.time)
     places = vehicle.indices(ARM, of="q"), vehicle.indices(ARM, of="v")
     # positions and velocities come from the path itself, not from integrating it
@@ -81,7 +84,7 @@ def test_agrees_with_driven_joints():
     other = tb.Model("driven", [first, replace(middle, joint=driven), last])
     x, xd, _ = SWAY.at(0.0)
     q, v = np.array([0.4, x, -0.7]), np.array([1.0, xd, -2.0])
-    how = {"method": "dop853", "rtol": 1e-12, "atol": 1e-13, "dt": 0.01, **PLAIN}
+    how = {"method": tb.Dop853(rtol=1e-12, atol=1e-13, dt=0.01), **PLAIN}
     ours = tb.simulate(robot, 1.0, prescribed={"second": SWAY}, q=q, v=v, **how)
     theirs = tb.simulate(other, 1.0, q=q[[0, 2]], v=v[[0, 2]], **how)
     assert np.abs(ours.q[:, [0, 2]] - theirs.q).max() < 1e-9
@@ -92,8 +95,8 @@ def test_agrees_with_driven_joints():
 def test_every_integrator_follows_the_path(method):
     robot = chain()
     given = {"prescribed": {"second": SWAY}, **PLAIN}
-    run = tb.simulate(robot, 0.2, method=method, dt=1e-3, **given)
-    exact = tb.simulate(robot, 0.2, method="dop853", rtol=1e-12, atol=1e-13, **given)
+    run = tb.simulate(robot, 0.2, method=integrator(method, dt=1e-3), **given)
+    exact = tb.simulate(robot, 0.2, method=tb.Dop853(rtol=1e-12, atol=1e-13), **given)
     assert np.abs(run.q[:, 1] - [SWAY.at(t)[0] for t in run.time]).max() < 1e-14
     # order one, and the tolerance of adaptive methods
     bound = 2e-2 if "euler" in method else 1e-6
@@ -104,7 +107,7 @@ def test_each_case_has_its_own_path_and_the_bits_it_has_alone(vehicle):
     paths = [arm_path(seed, length) for seed, length in ((1, 0.4), (2, 1.0), (3, 0.7))]
     v = kicked(vehicle)
     together = {name: [path.of(name) for path in paths] for name in ARM}
-    how = {"fluid": tb.Water(), "dt": 0.01, **PLAIN}
+    how = {"fluid": tb.Water(), "method": tb.RK4(dt=0.01), **PLAIN}
 
     def start(path):
         found = v.copy()
@@ -125,7 +128,7 @@ def test_each_case_has_its_own_path_and_the_bits_it_has_alone(vehicle):
 def test_saved_runs_resume_with_the_same_bits(vehicle, tmp_path):
     paths = [arm_path(seed) for seed in (4, 5)]
     given = {name: [path.of(name) for path in paths] for name in ARM}
-    how = {"prescribed": given, "fluid": tb.Water(), "dt": 0.01, **PLAIN}
+    how = {"prescribed": given, "fluid": tb.Water(), "method": tb.RK4(dt=0.01), **PLAIN}
     whole = tb.simulate(vehicle, 0.4, **how)
     tb.simulate(vehicle, 0.2, record=tb.Record(store=tmp_path / "run.zarr"), **how)
     run = tb.load_run(tmp_path / "run.zarr").resume(0.2)
@@ -138,7 +141,7 @@ def test_loops_stay_closed_around_a_prescribed_crank():
     crank = next(j.name for j in robot.joints if j.nv)
     at = robot.indices([crank], of="q")[0]
     turn = tb.Polynomial((q[at], 0.0, 4.0, -2.0))
-    run = tb.simulate(robot, 0.5, prescribed={crank: turn}, q=q, dt=1e-3, **PLAIN)
+    run = tb.simulate(robot, 0.5, prescribed={crank: turn}, q=q, method=tb.RK4(dt=1e-3), **PLAIN)
     assert np.abs(run.q[:, at] - [turn.at(t)[0] for t in run.time]).max() < 1e-14
     assert np.abs(tb.constraint_residual(robot, run.q)).max() < 1e-11
     assert np.ptp(run.q[:, at]) > 0.5
@@ -158,7 +161,13 @@ def test_compliant_contact_takes_part():
     floor = tb.World(ground=tb.Ground(normal_stiffness=2e4, normal_damping=200.0))
     wave = tb.Polynomial((q[at],))
     run = tb.simulate(
-        robot, 0.05, prescribed={joint: wave}, q=q, world=floor, contact="compliant", dt=2e-4
+        robot,
+        0.05,
+        prescribed={joint: wave},
+        q=q,
+        world=floor,
+        contact="compliant",
+        method=tb.RK4(dt=2e-4),
     )
     assert run.outcome.status == "finished"
     assert (run.q[:, at] == q[at]).all()
@@ -185,7 +194,9 @@ def test_start_off_the_path_is_refused(vehicle):
     q[vehicle.indices(["joint_4"], of="q")] = 0.3
     path = arm_path(0)
     with pytest.raises(tb.DomainError, match=r"joint_4.*start of its path"):
-        tb.simulate(vehicle, 0.1, prescribed={"joint_4": path.of("joint_4")}, q=q, dt=0.01)
+        tb.simulate(
+            vehicle, 0.1, prescribed={"joint_4": path.of("joint_4")}, q=q, method=tb.RK4(dt=0.01)
+        )
 
 
 def test_numbers_of_paths_are_no_parameters_of_users(vehicle):
@@ -197,7 +208,7 @@ def test_numbers_of_paths_are_no_parameters_of_users(vehicle):
             0.1,
             prescribed={"joint_4": path},
             parameters={"path of joint_4.case": 3.0},
-            dt=0.01,
+            method=tb.RK4(dt=0.01),
         )
 
 
@@ -248,7 +259,7 @@ def test_a_prescribed_arm_lifts_what_stands_on_rigid_contact():
             q=q[0],
             v=v[0],
             world=FLOOR,
-            dt=dt,
+            method=tb.RK4(dt=dt),
             record=tb.Record(dt=1e-3),
         )
         assert run.outcome.status == "finished"
@@ -272,7 +283,10 @@ def test_a_prescribed_arm_lifts_what_stands_on_rigid_contact():
 
 def test_prescribed_joints_bounce_and_land_as_driven_ones():
     """A Driven joint has no variables of its own; the jack starts at rest and jumps."""
-    (q, *_), how = lifted(0.0), {"world": FLOOR, "dt": 1e-3, "record": tb.Record(dt=1e-3)}
+    (q, *_), how = (
+        lifted(0.0),
+        {"world": FLOOR, "method": tb.RK4(dt=1e-3), "record": tb.Record(dt=1e-3)},
+    )
     ours = tb.simulate(jack(), 1.0, prescribed={"hip": NOD}, q=q[0] + [0.02, 0.0], **how)
     theirs = tb.simulate(jack(driven=True), 1.0, q=q[0, :1] + 0.02, **how)
     pushed = np.abs(theirs.get("contact_force").values[:, 0, 2]) > 0.0
@@ -323,7 +337,7 @@ def test_prescribed_cranks_of_loops_step_on_rigid_contact():
     rotation, position = tb.forward_kinematics(robot, q, "coupler")
     q[0] -= (position + rotation @ [0.1, 0.0, -0.5])[2] - RADIUS - 0.02
     v = np.array(tb.project_velocity(robot, q, [0.0, xd, 0.0, 0.0], hold=["crank", "lift"]))
-    how = {"world": FLOOR, "dt": 1e-3, "record": tb.Record(dt=1e-3)}
+    how = {"world": FLOOR, "method": tb.RK4(dt=1e-3), "record": tb.Record(dt=1e-3)}
     ours = tb.simulate(robot, 0.5, q=q, v=v, prescribed={"crank": TURN}, **how)
     others = [0, 2, 3]
     theirs = tb.simulate(stepper_leg(driven=True), 0.5, q=q[others], v=v[others], **how)
@@ -336,7 +350,7 @@ def test_prescribed_cranks_of_loops_step_on_rigid_contact():
 
 def test_cases_on_rigid_contact_have_their_own_paths_and_bits():
     paths = [NOD, tb.Harmonic(0.2, frequency=1.1, phase=-0.4, mean=0.5)]
-    robot, how = jack(), {"world": FLOOR, "dt": 1e-3}
+    robot, how = jack(), {"world": FLOOR, "method": tb.RK4(dt=1e-3)}
     q = [[0.6, path.at(0.0)[0]] for path in paths]
     table = [
         tb.JointPath.through(
@@ -383,7 +397,7 @@ def test_momentum_changes_by_the_impulses_of_contacts(rate, slips):
         prescribed={"throw": path},
         q=[0.0, 0.1, 0.0],
         world=rough,
-        dt=h,
+        method=tb.RK4(dt=h),
         record=tb.Record(dt=h),
     )
     force = run.get("contact_force").values[1:, 0]
@@ -412,7 +426,7 @@ def test_a_quadruped_walks_on_prescribed_legs():
         }
         for size in (0.0, 0.3)
     ]
-    how = {"q": q, "world": floor, "dt": 1e-3, "passive": False, "limits": False}
+    how = {"q": q, "world": floor, "method": tb.RK4(dt=1e-3), "passive": False, "limits": False}
     still, moving = (tb.simulate(robot, 0.2, prescribed=path, **how) for path in paths)
     weight = 9.81 * sum(body.inertia.mass for body in robot.bodies)
     total = np.abs(still.get("contact_force").values[-1, :, 2]).sum()
@@ -440,7 +454,9 @@ def test_paths_that_press_on_the_floor_end_the_run(slides):
     ram = {"joint": down, "inertia": tb.Inertia.sphere(1.0, 0.1), "shapes": (ball,)}
     bodies.append(tb.Body("ram", "cart" if slides else "world", **ram))
     path = {"down": tb.Polynomial((-0.15, 0.5))}
-    run = tb.simulate(tb.Model("press", bodies), 0.3, prescribed=path, world=FLOOR, dt=1e-3)
+    run = tb.simulate(
+        tb.Model("press", bodies), 0.3, prescribed=path, world=FLOOR, method=tb.RK4(dt=1e-3)
+    )
     assert run.outcome.status == "diverged"
     assert run.outcome.time == pytest.approx(0.1, abs=2e-3)
     assert "contact 'ram/ground'" in run.outcome.message
@@ -457,4 +473,4 @@ def test_exact_contact_and_kept_inertia_are_refused():
             robot, 0.1, prescribed=given, world=floor, q=robot.poses["stand"], contact="exact"
         )
     with pytest.raises(tb.ModelError, match="keep_inertia"):
-        tb.simulate(robot, 0.1, prescribed=given, keep_inertia=2)
+        tb.simulate(robot, 0.1, prescribed=given, method=tb.RK4(keep_inertia=2))

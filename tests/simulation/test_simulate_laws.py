@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tests.robots import pendulum
 from tests.simulation.samples import WEIGHTLESS
 
@@ -29,9 +30,7 @@ def test_floating_arm_conserves_momentum_under_internal_forces(method):
         v=v,
         control=wave,
         world=WEIGHTLESS,
-        method=method,
-        rtol=1e-11,
-        atol=1e-12,
+        method=integrator(method, rtol=1e-11, atol=1e-12),
         record=tb.Record(dt=0.5),
         passive=False,
         limits=False,
@@ -73,7 +72,7 @@ def test_energy_drifts_as_the_order_predicts_over_a_million_steps():
             model,
             dt * steps,
             q=[1.2],
-            dt=dt,
+            method=tb.RK4(dt=dt),
             record=tb.Record(every=steps // 10),
             execution=tb.Execution(progress=False),
         )

@@ -28,9 +28,12 @@ def hopper():
     return tb.Model("hopper", bodies, poses={"stand": [1, 0, 0, 0, 0, 0, 0.35, 0]})
 
 
-def stepped(model, q=None, v=None, method=None, **options):
+METHOD = tb.RK4(dt=DT)
+
+
+def stepped(model, q=None, v=None, method=METHOD, **options):
     """Return states after some intervals by a stepper, and by `simulate` with the same commands."""
-    stepper = tb.stepper(model, DT, substeps=SUBSTEPS, method=method, **options)
+    stepper = tb.stepper(model, method=method, substeps=SUBSTEPS, **options)
     first = state = stepper.start(cases=CASES, q=q, v=v)
     u = np.random.default_rng(3).standard_normal((INTERVALS, CASES, stepper.size))
     for row in u:
@@ -40,13 +43,12 @@ def stepped(model, q=None, v=None, method=None, **options):
         INTERVALS * SUBSTEPS * DT,
         q=first.q,
         v=first.v,
-        dt=DT,
+        method=method,
         control=tb.Sampled(
             lambda now: u[min(int(now.time / (SUBSTEPS * DT) + 0.5), INTERVALS - 1)],
             dt=SUBSTEPS * DT,
         ),
         execution=tb.Execution(progress=False),
-        method=method,
         record=tb.Record(every=SUBSTEPS),
         **options,
     )
@@ -57,11 +59,11 @@ def stepped(model, q=None, v=None, method=None, **options):
     ("model", "options"),
     [
         ("panda", {}),
-        (ARM, {"method": "semi_implicit_euler"}),
-        (ARM, {"method": "b2pc5"}),
+        (ARM, {"method": tb.SemiImplicitEuler(dt=DT)}),
+        (ARM, {"method": tb.PredictorCorrector(points=2, dt=DT)}),
         ("four_bar", {}),
         ("bluerov2_heavy", {"fluid": tb.Water(current=(0.3, 0.0, 0.0))}),
-        (hopper, {"world": FLOOR, "method": "semi_implicit_euler"}),
+        (hopper, {"world": FLOOR, "method": tb.SemiImplicitEuler(dt=DT)}),
         (hopper, {"world": SOFT}),
     ],
 )
@@ -86,7 +88,7 @@ def test_time_of_each_case_is_its_own():
     def pushed(state):
         return {"joint_1": np.sin(50.0 * state.time)}
 
-    stepper = tb.stepper(ARM, DT, substeps=SUBSTEPS, control=pushed)
+    stepper = tb.stepper(ARM, method=tb.RK4(dt=DT), substeps=SUBSTEPS, control=pushed)
     start = stepper.start(cases=2)
     once = stepper.step(start).state
     mask = np.array([True, False])
@@ -104,7 +106,7 @@ def observed(model, q, v, previous_q, target, time):
 def make(**options):
     return tb.stepper(
         ARM,
-        DT,
+        method=tb.RK4(dt=DT),
         substeps=SUBSTEPS,
         observe=observed,
         reward=lambda model, q, u: -np.sum(q * q) - np.sum(u * u),
@@ -137,7 +139,7 @@ def test_observation_reward_and_end_are_those_of_the_functions():
         SUBSTEPS * DT,
         q=state.q,
         command=u,
-        dt=DT,
+        method=tb.RK4(dt=DT),
         parameters={"link_3.mass": np.linspace(1.0, 5.0, CASES)},
         record=tb.Record(every=SUBSTEPS),
         execution=tb.Execution(progress=False),
@@ -207,7 +209,9 @@ def test_a_controller_reads_the_action_and_keeps_discrete_states():
             wanted = state.sensors["action"] + 0.01 * state.own_z[0]
             return 40.0 * (wanted - state.q) - 2.0 * state.v, [state.own_z[0] + 1.0]
 
-    stepper = tb.stepper(ARM, DT, substeps=SUBSTEPS, control=Counting(), action=ARM.nq)
+    stepper = tb.stepper(
+        ARM, method=tb.RK4(dt=DT), substeps=SUBSTEPS, control=Counting(), action=ARM.nq
+    )
     state = stepper.start(cases=2)
     action = np.full((2, ARM.nq), 0.2)
     q, v = state.q, state.v
@@ -219,7 +223,7 @@ def test_a_controller_reads_the_action_and_keeps_discrete_states():
             q=q,
             v=v,
             command=force,
-            dt=DT,
+            method=tb.RK4(dt=DT),
             record=tb.Record(every=SUBSTEPS),
             execution=tb.Execution(progress=False),
         )
@@ -232,20 +236,29 @@ def test_a_controller_reads_the_action_and_keeps_discrete_states():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: tb.stepper(ARM, DT, events=[]), "events"),
-        (lambda: tb.stepper(ARM, DT, control=tb.Sampled(len, dt=0.1)), "got Sampled"),
-        (lambda: tb.stepper(ARM, DT, q=np.zeros(ARM.nq)), "'q'"),
+        (lambda: tb.stepper(ARM, method=tb.RK4(dt=DT), events=[]), "events"),
+        (
+            lambda: tb.stepper(ARM, method=tb.RK4(dt=DT), control=tb.Sampled(len, dt=0.1)),
+            "got Sampled",
+        ),
+        (lambda: tb.stepper(ARM, method=tb.RK4(dt=DT), q=np.zeros(ARM.nq)), "'q'"),
         (lambda: _changed(q=np.zeros((2, ARM.nq), dtype=np.float32)), "state.q.*float32"),
         (lambda: _changed(v=np.zeros((1, ARM.nv))), r"state.v.*\(2, "),
         (lambda: _changed(q=np.zeros((2, 2 * ARM.nq))[:, ::2]), "state.q.*not contiguous"),
         (lambda: _arm().step(_arm().start(cases=2), out=_of_another(2)), "out.state.q"),
         (lambda: _arm().step(_of_another(2).state), "state.q"),
-        (lambda: tb.stepper(ARM, DT, control=lambda s: s.q), "marked with tiburon.traced"),
-        (lambda: tb.stepper(ARM, DT, action=3), "a controller that reads it"),
-        (lambda: tb.stepper(ARM, DT, substeps=0), "substeps"),
-        (lambda: tb.stepper(DOG, DT, world=FLOOR, contact="exact"), "exact contact"),
-        (lambda: tb.stepper(ARM, DT, shapes={"q": 3}), "shapes"),
-        (lambda: tb.stepper(ARM, DT, shapes={"goal": 3}), "goal"),
+        (
+            lambda: tb.stepper(ARM, method=tb.RK4(dt=DT), control=lambda s: s.q),
+            "marked with tiburon.traced",
+        ),
+        (lambda: tb.stepper(ARM, method=tb.RK4(dt=DT), action=3), "a controller that reads it"),
+        (lambda: tb.stepper(ARM, method=tb.RK4(dt=DT), substeps=0), "substeps"),
+        (
+            lambda: tb.stepper(DOG, method=tb.RK4(dt=DT), world=FLOOR, contact="exact"),
+            "exact contact",
+        ),
+        (lambda: tb.stepper(ARM, method=tb.RK4(dt=DT), shapes={"q": 3}), "shapes"),
+        (lambda: tb.stepper(ARM, method=tb.RK4(dt=DT), shapes={"goal": 3}), "goal"),
         (lambda: make().start(cases=2, parameters={}), "link_3.mass"),
         (lambda: make().start(cases=2, q=np.zeros((3, ARM.nq))), "cases"),
         (lambda: make().step(make().start(cases=2)), "target"),
@@ -260,7 +273,7 @@ def test_wrong_arguments_are_refused_with_their_name(call, message):
 
 
 def _arm():
-    return tb.stepper(ARM, DT)
+    return tb.stepper(ARM, method=tb.RK4(dt=DT))
 
 
 def _changed(**arrays):
@@ -274,20 +287,20 @@ def _changed(**arrays):
 
 def _of_another(cases):
     """Return the result of a step of another robot."""
-    stepper = tb.stepper(tb.load("double_pendulum"), DT)
+    stepper = tb.stepper(tb.load("double_pendulum"), method=tb.RK4(dt=DT))
     return stepper.step(stepper.start(cases=cases))
 
 
 def test_parameters_that_all_cases_share_are_those_of_each():
     """One value for all cases, such as the one that the stepper was made with."""
     gravity = {"world.gravity": (1.0, 2.0, -3.0)}
-    stepper = tb.stepper(ARM, DT, substeps=SUBSTEPS, parameters=gravity)
+    stepper = tb.stepper(ARM, method=tb.RK4(dt=DT), substeps=SUBSTEPS, parameters=gravity)
     q = np.random.default_rng(4).standard_normal((CASES, ARM.nq))
     run = tb.simulate(
         ARM,
         SUBSTEPS * DT,
         q=q,
-        dt=DT,
+        method=tb.RK4(dt=DT),
         parameters=gravity,
         record=tb.Record(every=SUBSTEPS),
         execution=tb.Execution(progress=False),
@@ -302,11 +315,11 @@ def test_paths_of_cases_remain_where_other_parameters_are_given():
         for a in (0.1, 0.5, 1.0)
     ]
     given = {"parameters": {"link_3.mass": 3.0}, "prescribed": {"joint_1": paths}}
-    stepper = tb.stepper(ARM, DT, substeps=SUBSTEPS, **given)
+    stepper = tb.stepper(ARM, method=tb.RK4(dt=DT), substeps=SUBSTEPS, **given)
     run = tb.simulate(
         ARM,
         SUBSTEPS * DT,
-        dt=DT,
+        method=tb.RK4(dt=DT),
         record=tb.Record(every=SUBSTEPS),
         execution=tb.Execution(progress=False),
         **given,
@@ -317,7 +330,7 @@ def test_paths_of_cases_remain_where_other_parameters_are_given():
 
 
 def test_a_result_that_is_overwritten_takes_the_parameters_of_the_state():
-    stepper = tb.stepper(ARM, DT, parameters={"world.gravity": (0.0, 0.0, 0.0)})
+    stepper = tb.stepper(ARM, method=tb.RK4(dt=DT), parameters={"world.gravity": (0.0, 0.0, 0.0)})
     light = stepper.start(cases=2)
     heavy = stepper.start(cases=2, parameters={"world.gravity": (0.0, 0.0, -30.0)})
     expected = stepper.step(stepper.step(heavy).state).state
@@ -336,7 +349,7 @@ def test_a_sampled_controller_that_gives_no_number_fails_its_case():
 
     stepper = tb.stepper(
         ARM,
-        DT,
+        method=tb.RK4(dt=DT),
         control=Rooted(),
         action=ARM.nv,
         observe=lambda model, u: u,
@@ -357,7 +370,7 @@ def test_a_sampled_controller_that_gives_no_number_fails_its_case():
 
 def test_arrays_that_replace_checked_ones_are_checked():
     """States are known again by their arrays: one that was exchanged must be refused."""
-    stepper = tb.stepper(ARM, DT, parameters={"link_3.mass": 3.0})
+    stepper = tb.stepper(ARM, method=tb.RK4(dt=DT), parameters={"link_3.mass": 3.0})
     state = stepper.start(cases=2)
     stepper.step(state)
     name = next(iter(state.parameters))

@@ -354,7 +354,7 @@ def test_fast_bodies_do_not_pass_ridges_within_a_step(shape):
     q[:, 6] = np.where(np.arange(count) % 3 == 0, 0.4 + top + 0.01, 0.25)
     v = np.zeros((count, 6))
     v[:, 3] = 15.0
-    run = tb.simulate(body(shape), 0.1, q=q, v=v, world=world, dt=0.02)
+    run = tb.simulate(body(shape), 0.1, q=q, v=v, world=world, method=tb.RK4(dt=0.02))
     over = q[:, 6] > 0.4
     np.testing.assert_array_equal(run.v[-1, over], v[over])
     np.testing.assert_allclose(run.q[-1, over, 4], q[over, 4] + 1.5, atol=1e-12)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 from tests.robots import double_pendulum, kicked
 from tests.simulation.slow_run import DURATION, HALT, START, control, wind
 from tiburon.simulation import fixed_run as fixed_run_module
@@ -57,7 +58,12 @@ def test_killed_run_resumes_to_the_bits_of_an_uninterrupted_one(tmp_path, kind):
     assert killed.status == "killed"
     assert 1000 * HALT / 2 < len(killed) < 1000 * DURATION
     whole = tb.simulate(
-        double_pendulum(), DURATION, v=START, dt=1e-3, record=tb.Record(every=1), **given(kind)
+        double_pendulum(),
+        DURATION,
+        v=START,
+        method=tb.RK4(dt=1e-3),
+        record=tb.Record(every=1),
+        **given(kind),
     )
     count = len(killed)
     assert np.array_equal(killed.q, whole.q[:count])
@@ -82,7 +88,7 @@ def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, 
             raise RuntimeError("crash")
 
     model = double_pendulum()
-    keywords = {"v": START, "dt": 1e-3, "record": tb.Record(every=1)}
+    keywords = {"v": START, "method": tb.RK4(dt=1e-3), "record": tb.Record(every=1)}
     with pytest.raises(RuntimeError, match="crash"):
         tb.simulate(
             model,
@@ -113,7 +119,12 @@ def test_interrupted_runs_keep_the_computed_rows(tmp_path):
     assert len(run) > 1000 * HALT / 2
     assert run.outcome.time == run.span[1]
     whole = tb.simulate(
-        double_pendulum(), DURATION, v=START, dt=1e-3, record=tb.Record(every=1), control=control
+        double_pendulum(),
+        DURATION,
+        v=START,
+        method=tb.RK4(dt=1e-3),
+        record=tb.Record(every=1),
+        control=control,
     )
     assert equal(run.resume(control=control), whole)
 
@@ -133,7 +144,13 @@ def test_finished_runs_can_be_extended(tmp_path, stored, every, shape):
     """A longer run equals a short one gone on with, also where its end was between two rows."""
     model = double_pendulum()
     q, v, u = kicked(model, 3, shape)
-    keywords = {"q": q, "v": v, "dt": 1e-3, "record": tb.Record(every=every), "command": u}
+    keywords = {
+        "q": q,
+        "v": v,
+        "method": tb.RK4(dt=1e-3),
+        "record": tb.Record(every=every),
+        "command": u,
+    }
     store = tmp_path / "run.zarr" if stored else None
     run = tb.simulate(model, 0.1, **{**keywords, "record": tb.Record(every=every, store=store)})
     if stored:
@@ -148,16 +165,18 @@ def test_saved_runs_continue_where_they_were_saved(tmp_path):
     """Saving and loading changes nothing of what it takes to continue; the first run stays."""
     model = double_pendulum()
     _, v, _ = kicked(model, 5)
-    run = tb.simulate(model, 0.1, v=v, dt=1e-3)
+    run = tb.simulate(model, 0.1, v=v, method=tb.RK4(dt=1e-3))
     run.save(tmp_path / "run.zarr")
     longer = tb.load_run(tmp_path / "run.zarr").resume(0.1)
-    assert equal(longer, tb.simulate(model, 0.2, v=v, dt=1e-3))
+    assert equal(longer, tb.simulate(model, 0.2, v=v, method=tb.RK4(dt=1e-3)))
     assert len(run) == 11
 
 
 def test_user_code_must_be_passed_again_on_resume(tmp_path):
     """The message names what is missing, and how to give it."""
-    run = tb.simulate(double_pendulum(), 0.02, v=START, control=control, forces=[wind()], dt=1e-3)
+    run = tb.simulate(
+        double_pendulum(), 0.02, v=START, control=control, forces=[wind()], method=tb.RK4(dt=1e-3)
+    )
     run.save(tmp_path / "run.zarr")
     found = tb.load_run(tmp_path / "run.zarr")
     with pytest.raises(
@@ -176,13 +195,21 @@ def test_streaming_changes_no_bits(tmp_path, monkeypatch):
     """Rows in memory, on disk, and on disk with a checkpoint at every turn are the same."""
     model = double_pendulum()
     _, v, _ = kicked(model, 8)
-    kept = tb.simulate(model, 0.5, v=v, dt=1e-3, record=tb.Record(every=1))
+    kept = tb.simulate(model, 0.5, v=v, method=tb.RK4(dt=1e-3), record=tb.Record(every=1))
     streamed = tb.simulate(
-        model, 0.5, v=v, dt=1e-3, record=tb.Record(every=1, store=tmp_path / "a.zarr")
+        model,
+        0.5,
+        v=v,
+        method=tb.RK4(dt=1e-3),
+        record=tb.Record(every=1, store=tmp_path / "a.zarr"),
     )
     monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
     often = tb.simulate(
-        model, 0.5, v=v, dt=1e-3, record=tb.Record(every=1, store=tmp_path / "b.zarr")
+        model,
+        0.5,
+        v=v,
+        method=tb.RK4(dt=1e-3),
+        record=tb.Record(every=1, store=tmp_path / "b.zarr"),
     )
     assert equal(kept, streamed)
     assert equal(kept, often)
@@ -193,7 +220,7 @@ def test_the_memory_of_integrators_is_part_of_a_checkpoint(tmp_path, method):
     """Lengths of steps that adapt, and histories of multi-step methods, go through the file."""
     model = double_pendulum()
     q, v, _ = kicked(model, 3)
-    keywords = {"q": q, "v": v, "dt": 1e-3, "record": tb.Record(every=7), "method": method}
+    keywords = {"q": q, "v": v, "method": integrator(method, dt=1e-3), "record": tb.Record(every=7)}
     tb.simulate(
         model, 0.1, **{**keywords, "record": tb.Record(every=7, store=tmp_path / "run.zarr")}
     )
@@ -225,7 +252,13 @@ def test_sensor_readings_and_events_continue_after_resume(tmp_path, shape, every
         return -3.0 * told[..., :2] - told[..., 2:]
 
     events = [tb.Event("crossing", crossing), tb.TimeEvent("late", 0.03)]
-    keywords = {"q": q, "v": v, "dt": 1e-3, "record": tb.Record(every=every), "sensors": [encoders]}
+    keywords = {
+        "q": q,
+        "v": v,
+        "method": tb.RK4(dt=1e-3),
+        "record": tb.Record(every=every),
+        "sensors": [encoders],
+    }
     path = tmp_path / "run.zarr"
     tb.simulate(
         model,
@@ -250,7 +283,9 @@ def test_rows_between_readings_hold_the_last_one():
     model = double_pendulum()
     q, v, _ = kicked(model, 3)
     sensor = tb.JointSensor("encoders", rate=100.0, noise=0.0)
-    run = tb.simulate(model, 0.1, q=q, v=v, dt=1e-3, record=tb.Record(every=1), sensors=[sensor])
+    run = tb.simulate(
+        model, 0.1, q=q, v=v, method=tb.RK4(dt=1e-3), record=tb.Record(every=1), sensors=[sensor]
+    )
     told = run.array("sensor")[:-1, :2].reshape(10, 10, 2)
     assert np.array_equal(told, np.broadcast_to(told[:, :1], told.shape))
     assert np.allclose(told[:, 0], run.q[:-1:10], atol=1e-12)

@@ -94,7 +94,7 @@ def _slide() -> tb.Model:
 
 def _pushed(**what: Any) -> float:
     """Return how far a constant force pushes a mass in a second: F / (2 m)."""
-    run = tb.simulate(_slide(), 1.0, dt=1e-2, **what)
+    run = tb.simulate(_slide(), 1.0, method=tb.RK4(dt=1e-2), **what)
     return float(run.q[-1, 0])
 
 
@@ -200,7 +200,7 @@ def test_a_function_is_traced_again_when_its_data_change(
     for force in (1.0, 3.0, 3.0, 1.0, 2.0):
         change(force)
         acting = element if form == "element" else tb.ForceFunction("push", function)
-        run = tb.simulate(model, 1.0, dt=1e-2, forces=[acting])
+        run = tb.simulate(model, 1.0, method=tb.RK4(dt=1e-2), forces=[acting])
         assert run.q[-1, 0] == pytest.approx(force / (2 * MASS), rel=1e-12)
 
 
@@ -217,7 +217,7 @@ def test_a_controller_is_traced_again_when_its_data_change() -> None:
         for value in (1.0, 3.0, 1.0):
             force[0] = value
             sampled = control if control_dt is None else tb.Sampled(control, dt=control_dt)
-            run = tb.simulate(model, 1.0, dt=1e-2, control=sampled)
+            run = tb.simulate(model, 1.0, method=tb.RK4(dt=1e-2), control=sampled)
             assert run.q[-1, 0] == pytest.approx(value / (2 * MASS), rel=1e-12)
             assert run.u[-1, 0] == value
 
@@ -239,7 +239,7 @@ def test_elements_of_a_class_are_followed_when_their_attributes_change() -> None
     ends = {}
     for frame, stiffness in (("load", 10.0), ("load_mark", 10.0), ("load", 20.0), ("load", 10.0)):
         spring.frame, spring.stiffness = frame, stiffness
-        run = tb.simulate(model, 0.5, dt=1e-2, forces=[spring])
+        run = tb.simulate(model, 0.5, method=tb.RK4(dt=1e-2), forces=[spring])
         # a linear oscillator from rest: x = x0 (1 - cos(w t))
         rest = 1.0 if frame == "load" else 0.5
         w = np.sqrt(stiffness / MASS)

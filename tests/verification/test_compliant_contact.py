@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.integrators import integrator
 
 G = 9.81
 RADIUS = 0.1
@@ -66,7 +67,7 @@ def test_a_start_with_slip_slides_at_once():
         q=start,
         v=[0.2, 0, 0],
         world=slope(0, **ground),
-        dt=1e-4,
+        method=tb.RK4(dt=1e-4),
         record=tb.Record(every=1),
     )
     # spring and damper pull with 12 N and more: between both limits of friction
@@ -85,8 +86,15 @@ def test_a_ball_at_rest_is_carried_at_the_depth_of_its_spring():
 def test_contact_never_pulls():
     """A strong damper would hold a ball back as it leaves."""
     world = tb.World(ground=tb.Ground(normal_stiffness=2e4, normal_damping=120.0))
-    run = tb.simulate(BALL, 0.5, q=at(0.2), v=[0, 0, 0, 0, 0, -2], world=world, dt=5e-4,
-                      record=tb.Record(every=1))  # fmt: skip
+    run = tb.simulate(
+        BALL,
+        0.5,
+        q=at(0.2),
+        v=[0, 0, 0, 0, 0, -2],
+        world=world,
+        method=tb.RK4(dt=5e-4),
+        record=tb.Record(every=1),
+    )
     force = run.z[:, 2]
     assert force.min() == 0.0
     assert force.max() > 100.0
@@ -172,7 +180,7 @@ def test_slider_on_a_belt_sticks_and_slips_with_the_period_of_coulomb():
             q=[0, -m * G / 1e5],
             world=tb.World(ground=ground),
             forces=[tb.ForceFunction("pull", pull)],
-            dt=1e-4,
+            method=tb.RK4(dt=1e-4),
             record=tb.Record(every=5),
         )
         sticks = run.z[:, 3] > 0.5
@@ -215,8 +223,15 @@ def test_restitution_of_hunt_and_crossley_is_that_of_the_closed_form():
     world = tb.World(gravity=(0, 0, 0), ground=ground)
     errors = []
     for dt in (4e-4, 2e-4, 1e-4, 5e-5):
-        run = tb.simulate(BALL, 0.2, q=at(RADIUS + 0.01), v=[0, 0, 0, 0, 0, -0.8], world=world,
-                          dt=dt, record=tb.Record(dt=0.2))  # fmt: skip
+        run = tb.simulate(
+            BALL,
+            0.2,
+            q=at(RADIUS + 0.01),
+            v=[0, 0, 0, 0, 0, -0.8],
+            world=world,
+            method=tb.RK4(dt=dt),
+            record=tb.Record(dt=0.2),
+        )
         errors.append(abs(run.v[-1, 5] / 0.8 - 0.788539126))
     assert errors[-1] < 2e-6
     assert np.log2(errors[0] / errors[-1]) / 3 > 1.5
@@ -241,7 +256,9 @@ def test_forces_of_a_block_converge_to_those_of_rigid_contact():
     errors = []
     for k in (1e4, 4e4):
         world = slope(20.0, static_friction=0.5, normal_stiffness=k, normal_damping=0.3 * k**0.5)
-        run = tb.simulate(model, 6.0, q=at(0.1), world=world, dt=1e-3, record=tb.Record(dt=6.0))
+        run = tb.simulate(
+            model, 6.0, q=at(0.1), world=world, method=tb.RK4(dt=1e-3), record=tb.Record(dt=6.0)
+        )
         normal = run.z[-1, :16].reshape(4, 4)[:, 2]
         edges = normal.reshape(2, 2).sum(axis=1)
         # the book's block is 0.2 high, gravity pulls toward +x
@@ -274,7 +291,14 @@ def test_two_free_bodies_exchange_momentum_and_lose_energy():
     v = np.array([3.0, -5.0, 8.0, 2.0, 0.2, 0.1, 0.5, -0.3, 0.8, 0.0, 0.1, 0.0])
     world = tb.World(gravity=(0, 0, 0))
     run = tb.simulate(
-        model, 0.4, q=q, v=v, world=world, contact="compliant", dt=1e-4, record=tb.Record(every=10)
+        model,
+        0.4,
+        q=q,
+        v=v,
+        world=world,
+        contact="compliant",
+        method=tb.RK4(dt=1e-4),
+        record=tb.Record(every=10),
     )
     assert run.contact_summary().peak_force.max() > 20.0
 
@@ -306,7 +330,7 @@ def test_energy_of_tumbling_boxes_never_grows():
         q=q,
         v=v,
         world=world,
-        dt=1e-4,
+        method=tb.RK4(dt=1e-4),
         record=tb.Record(every=20, quantities=["contact.energy"]),
     )
     kinetic = np.array([tb.kinetic_energy(model, a, b) for a, b in zip(run.q, run.v, strict=True)])
@@ -322,8 +346,15 @@ def test_sticking_contact_keeps_the_order_of_the_integrator():
     world = slope(10.0, 0.3, static_friction=0.9, normal_stiffness=2e3, normal_damping=3.0)
 
     def end(dt):
-        run = tb.simulate(SLIDER, 0.4, q=[0.3, -0.2, -0.0096], v=[0.05, -0.03, 0.0], world=world,
-                          dt=dt, record=tb.Record(every=1))  # fmt: skip
+        run = tb.simulate(
+            SLIDER,
+            0.4,
+            q=[0.3, -0.2, -0.0096],
+            v=[0.05, -0.03, 0.0],
+            world=world,
+            method=tb.RK4(dt=dt),
+            record=tb.Record(every=1),
+        )
         assert np.all(run.z[:, 3] == 1.0)
         assert run.z[0, 2] > 0.0
         return np.r_[run.q[-1], run.v[-1]]
@@ -343,7 +374,7 @@ def test_a_law_of_the_user_replaces_spring_and_damper():
 
     world = tb.World(ground=tb.Ground(static_friction=0.5, planar_stiffness=2e4))
     options = {"world": world, "contact": "compliant", "record": tb.Record(dt=1.0)}
-    run = tb.simulate(BALL, 8.0, q=at(RADIUS), contact_law=hertz, dt=5e-4, **options)
+    run = tb.simulate(BALL, 8.0, q=at(RADIUS), contact_law=hertz, method=tb.RK4(dt=5e-4), **options)
     assert RADIUS - run.q[-1, 6] == pytest.approx((G / 3e6) ** (2 / 3), rel=1e-3)
 
     def viscous(touch):
@@ -373,9 +404,7 @@ def test_rosenbrock_is_stable_where_explicit_steps_diverge():
     world = slope(10.0, 0.5, static_friction=0.5, normal_stiffness=1e9, normal_damping=1e5)
     with pytest.raises(tb.DomainError, match=r"contact 'tip'.*at most .* s.*rosenbrock"):
         tb.simulate(SLIDER, 0.1, q=[0, 0, 0], world=world)
-    run = tb.simulate(
-        SLIDER, 0.5, q=[0, 0, -2e-8], world=world, method="rosenbrock", adaptive=False
-    )
+    run = tb.simulate(SLIDER, 0.5, q=[0, 0, -2e-8], world=world, method=tb.Rosenbrock.fixed())
     assert run.z[-1, 2] == pytest.approx(2 * G * math.cos(math.radians(10.0)), rel=1e-6)
     assert np.abs(run.q[-1]).max() < 1e-4
 
@@ -393,7 +422,7 @@ def test_the_largest_safe_step_is_the_one_that_holds(method):
     }[method]
     for share in (0.9, 1.1):
         dt = share * limit
-        options = {"q": [0, 0, -4e-5], "world": world, "dt": dt, "method": method}
+        options = {"q": [0, 0, -4e-5], "world": world, "method": integrator(method, dt=dt)}
         if share > 1.0:
             with pytest.raises(tb.DomainError, match=r"largest|at most"):
                 tb.simulate(SLIDER, 3000 * dt, record=tb.Record(every=3000), **options)

@@ -32,7 +32,9 @@ def test_block_sticks_for_an_hour_below_the_angle_of_friction():
     mu = 0.4
     world = slope(math.degrees(0.999 * math.atan(mu)), static_friction=mu)
     start = resting(SIZE[2] / 2)
-    run = tb.simulate(BLOCK, 3600.0, q=start, world=world, dt=4e-3, record=tb.Record(dt=600.0))
+    run = tb.simulate(
+        BLOCK, 3600.0, q=start, world=world, method=tb.RK4(dt=4e-3), record=tb.Record(dt=600.0)
+    )
     assert run.status == "finished"
     assert np.abs(run.q - start).max() < 1e-9
     assert np.abs(run.q[-1] - run.q[1]).max() < 1e-12
@@ -99,7 +101,9 @@ def test_a_start_with_slip_has_kinetic_friction_from_the_first_step(speed):
     v[:, 3:5] = speed * np.array([math.cos(0.3), math.sin(0.3)])
     v[1, :3] = np.cross([0, 0, 1 / RADIUS], v[1, 3:])
     q = np.tile([1.0, 0, 0, 0, 0.1, -0.2, RADIUS], (2, 1))
-    run = tb.simulate(BALL, h, q=q, v=v, world=world, dt=h, record=tb.Record(every=1))
+    run = tb.simulate(
+        BALL, h, q=q, v=v, world=world, method=tb.RK4(dt=h), record=tb.Record(every=1)
+    )
     after = np.linalg.norm(run.v[-1, :, 3:], axis=-1)
     # body axes turn with the ball: the integral of its velocity does not depend on them
     moved = np.linalg.norm(run.q[-1, :, 4:] - q[:, 4:], axis=-1)
@@ -127,7 +131,7 @@ def test_ball_rolls_or_slips_down_a_slope(mu):
             0.4,
             q=resting(RADIUS),
             world=slope(20, static_friction=mu),
-            dt=dt,
+            method=tb.RK4(dt=dt),
             record=tb.Record(dt=0.4),
         )
         errors.append(abs((run.q[-1, 4:7] - run.q[0, 4:7]) @ ALONG - 0.08 * expected))
@@ -143,7 +147,13 @@ def test_sliding_ball_starts_to_roll():
     for dt in (2e-3, 1e-3, 5e-4):
         world = tb.World(ground=tb.Ground(static_friction=mu))
         run = tb.simulate(
-            BALL, 0.3, q=resting(RADIUS, 0.0), v=v, world=world, dt=dt, record=tb.Record(dt=0.1)
+            BALL,
+            0.3,
+            q=resting(RADIUS, 0.0),
+            v=v,
+            world=world,
+            method=tb.RK4(dt=dt),
+            record=tb.Record(dt=0.1),
         )
         rolling = 2 * speed / (7 * mu * G)
         path = 12 * speed**2 / (49 * mu * G) + 5 / 7 * speed * (0.3 - rolling)
@@ -172,7 +182,12 @@ def test_end_of_the_bounces_converges_with_the_step():
     steps, errors = np.array([4e-3, 2e-3, 1e-3, 5e-4, 2.5e-4]), []
     for dt in steps:
         run = tb.simulate(
-            BALL, 4.2, q=resting(RADIUS + 1.0), world=world, dt=dt, record=tb.Record(every=1)
+            BALL,
+            4.2,
+            q=resting(RADIUS + 1.0),
+            world=world,
+            method=tb.RK4(dt=dt),
+            record=tb.Record(every=1),
         )
         flying = np.flatnonzero(np.abs(run.q[:, 6] - RADIUS) > 1e-9)
         errors.append(4.063712769 - run.time[flying[-1]])

@@ -79,7 +79,14 @@ def test_random_pile(restitution):
         q += [*(quaternion / np.linalg.norm(quaternion)), 0.05 * k, -0.04 * k, 0.35 + 0.4 * k]
         v += [*rng.normal(size=3), *rng.uniform(-0.5, 0.5, size=2), -1.0 - k]
     run = tb.simulate(
-        model, 0.6, q=q, v=v, world=world, dt=1e-3, record=tb.Record(every=1), **QUIET
+        model,
+        0.6,
+        q=q,
+        v=v,
+        world=world,
+        method=tb.RK4(dt=1e-3),
+        record=tb.Record(every=1),
+        **QUIET,
     )
     touched = run.z[:, : 4 * len(tb.contacts(model, q, world=world).names)]
     assert np.any(touched != 0.0)
@@ -109,7 +116,7 @@ def test_spinning_tall_box_lands_on_an_edge():
         q=q,
         v=[*spin, 0, 0, 0],
         world=world,
-        dt=5e-4,
+        method=tb.RK4(dt=5e-4),
         record=tb.Record(every=1),
         **QUIET,
     )
@@ -157,7 +164,14 @@ def test_universal_spherical_and_planar_joints():
     errors = []
     for dt in (1e-3, 2.5e-4):
         run = tb.simulate(
-            model, 0.25, q=q, v=v, world=world, dt=dt, record=tb.Record(every=1), **QUIET
+            model,
+            0.25,
+            q=q,
+            v=v,
+            world=world,
+            method=tb.RK4(dt=dt),
+            record=tb.Record(every=1),
+            **QUIET,
         )
         errors.append(imbalance(model, run, world, np.array([0, 0, -mass * G])))
     assert errors[0] < 2e-3
@@ -208,7 +222,7 @@ def test_positions_converge_with_the_second_order():
     world = tb.World(ground=tb.Ground(static_friction=0.3))
     q, v = [1, 0, 0, 0, 0, 0, 0.1], [3.0, -20.0, 8.0, 2.0, 0.5, 0.0]
     ends = [
-        tb.simulate(model, 0.2, q=q, v=v, world=world, dt=dt, **QUIET).q[-1, 4:6]
+        tb.simulate(model, 0.2, q=q, v=v, world=world, method=tb.RK4(dt=dt), **QUIET).q[-1, 4:6]
         for dt in (4e-3, 2e-3, 1e-3, 5e-4)
     ]
     errors = [np.linalg.norm(a - b) for a, b in itertools.pairwise(ends)]

@@ -134,7 +134,14 @@ def test_block_sticks_for_an_hour_below_the_angle_of_friction():
     """At 0.999 atan(mu) it moves less than 1e-9 m in 3600 s."""
     mu = 0.4
     world = slope(math.degrees(0.999 * math.atan(mu)), static_friction=mu)
-    run = exact(BLOCK, 3600.0, q=turned(0.4, 0.1), world=world, dt=1.0, record=tb.Record(dt=600.0))
+    run = exact(
+        BLOCK,
+        3600.0,
+        q=turned(0.4, 0.1),
+        world=world,
+        method=tb.Dop853(rtol=1e-12, atol=1e-13, dt=1.0),
+        record=tb.Record(dt=600.0),
+    )
     assert np.abs(run.q[-1] - run.q[0]).max() < 1e-9
     assert kinds(run) == ["touch_down"] * 4
 
@@ -255,7 +262,10 @@ def test_rigid_steps_converge_to_the_event_driven_run():
     steps = np.array([4e-3, 2e-3, 1e-3, 5e-4])
     errors = [
         np.linalg.norm(
-            tb.simulate(BALL, 0.5, q=q, v=v, world=world, contact="rigid", dt=dt).q[-1, 4:] - end
+            tb.simulate(BALL, 0.5, q=q, v=v, world=world, contact="rigid", method=tb.RK4(dt=dt)).q[
+                -1, 4:
+            ]
+            - end
         )
         for dt in steps
     ]
@@ -310,7 +320,11 @@ def test_tippe_top_inverts_and_keeps_jellett_integral():
     assert rotation(run.q[-1, :4])[2, 2] < -0.99
     assert np.diff(total_energy(run)).max() < 1e-14
     errors = [
-        np.abs(jellett(top, tb.simulate(top, 1.0, q=q, v=v, world=world, dt=dt)) / kept[0] - 1)
+        np.abs(
+            jellett(top, tb.simulate(top, 1.0, q=q, v=v, world=world, method=tb.RK4(dt=dt)))
+            / kept[0]
+            - 1
+        )
         for dt in (1e-3, 5e-4, 2.5e-4)
     ]
     order = np.polyfit(np.log([4.0, 2.0, 1.0]), np.log([error.max() for error in errors]), 1)[0]
@@ -386,7 +400,7 @@ def test_steps_of_painleves_rod_find_the_impulse(dt):
     rod, q, v, world, start = jamming_rod()
     options = {
         "contact": "rigid",
-        "dt": dt,
+        "method": tb.RK4(dt=dt),
         "record": tb.Record(every=1),
         "execution": tb.Execution(progress=False),
     }
@@ -425,7 +439,9 @@ def test_rigid_steps_of_a_landing_quadruped_converge_to_the_event_driven_run():
     assert {"impact", "touch_down", "slip", "stick", "lift_off"} <= set(kinds(run))
     steps = np.array([1e-3, 5e-4, 2.5e-4])
     errors = [
-        np.abs(tb.simulate(dog, 0.5, control=hold, dt=dt, **start).q[-1] - run.q[-1]).max()
+        np.abs(
+            tb.simulate(dog, 0.5, control=hold, method=tb.RK4(dt=dt), **start).q[-1] - run.q[-1]
+        ).max()
         for dt in steps
     ]
     assert np.polyfit(np.log(steps), np.log(errors), 1)[0] > 0.9

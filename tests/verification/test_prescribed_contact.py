@@ -46,7 +46,8 @@ def test_a_slider_on_a_belt_sticks_and_slips_with_the_period_of_the_closed_form(
     errors = []
     for dt in (1e-3, 2.5e-4):
         run = tb.simulate(
-            model, 7.5, q=[0.1, 0.0], world=tb.World(), contact_pairs=[("block", "belt")], dt=dt,
+            model, 7.5, q=[0.1, 0.0], world=tb.World(), contact_pairs=[("block", "belt")],
+            method=tb.RK4(dt=dt),
             record=tb.Record(dt=dt),
         )  # fmt: skip
         sticks = np.abs(run.v[:, 1] - V) < 1e-9
@@ -87,7 +88,7 @@ def test_a_turntable_carries_a_block_until_friction_is_exceeded():
         r = 0.4
         run = tb.simulate(
             model, 0.6, q=[1, 0, 0, 0, r, 0, 0.1], v=[0, 0, speed, 0, r * speed, 0],
-            world=tb.World(), contact_pairs=[("block", "table")], dt=1e-3,
+            world=tb.World(), contact_pairs=[("block", "table")], method=tb.RK4(dt=1e-3),
         )  # fmt: skip
         assert (speed**2 * r < 0.5 * G) == stays
         radius = np.hypot(run.q[-1, 4], run.q[-1, 5])

@@ -30,7 +30,9 @@ def plate(joint=None, material=None):
 def shot(bodies, q, v, duration=0.01, pairs=None):
     model = tb.Model("range", bodies)
     pairs = pairs or [(bodies[0].name, bodies[1].name)]
-    return tb.simulate(model, duration, q=q, v=v, world=STILL, dt=1e-3, contact_pairs=pairs)
+    return tb.simulate(
+        model, duration, q=q, v=v, world=STILL, method=tb.RK4(dt=1e-3), contact_pairs=pairs
+    )
 
 
 @pytest.mark.parametrize("distance", [0.0, 0.05, 0.11, 0.149, 0.25])

@@ -47,7 +47,9 @@ def test_each_unit_has_its_panel_and_each_curve_its_name():
 def test_zero_curves_are_named_and_not_drawn():
     """What never moves takes no place, and what is left out is told."""
     box = tb.Body("box", joint=tb.Free("base"), inertia=tb.Inertia.box(2.0, (0.3, 0.2, 0.1)))
-    run = tb.simulate(tb.Model("box", [box]), 0.1, v=[0.0, 0.0, 2.0, 0.0, 0.0, 0.0], dt=0.01)
+    run = tb.simulate(
+        tb.Model("box", [box]), 0.1, v=[0.0, 0.0, 2.0, 0.0, 0.0, 0.0], method=tb.RK4(dt=0.01)
+    )
     figure = run.plot("joint_position", "body_velocity")
     texts = titles(figure)
     assert [x for axes in figure.axes for x in names(axes)] == [
@@ -64,14 +66,18 @@ def test_zero_curves_are_named_and_not_drawn():
     # a quantity that is asked for by its label is shown
     assert names(run.plot("joint_position", labels="base.x").axes[0]) == ["base.x"]
     # a panel that is gone is named in the heading
-    still = tb.simulate(tb.Model("box", [box]), 0.1, world=tb.World(gravity=(0, 0, 0)), dt=0.01)
+    still = tb.simulate(
+        tb.Model("box", [box]), 0.1, world=tb.World(gravity=(0, 0, 0)), method=tb.RK4(dt=0.01)
+    )
     assert "(zero: joint position [m], " in still.plot()._suptitle.get_text()
 
 
 def test_attitude_of_quaternions_stands_beside_them():
     """Roll, pitch and yaw are those of the rotation of the body."""
     box = tb.Body("box", joint=tb.Free("base"), inertia=tb.Inertia.sphere(2.0, 0.3))
-    run = tb.simulate(tb.Model("box", [box]), 0.5, v=[0.0, 1.2, 0.0, 0.0, 0.0, 0.0], dt=0.01)
+    run = tb.simulate(
+        tb.Model("box", [box]), 0.5, v=[0.0, 1.2, 0.0, 0.0, 0.0, 0.0], method=tb.RK4(dt=0.01)
+    )
     panel = next(
         axes for axes in run.plot().axes if "roll, pitch and yaw" in axes.get_title("left")
     )
@@ -94,7 +100,7 @@ def test_figures_of_the_package_have_one_style():
 
 def test_notebooks_show_figures_of_runs():
     """As a picture, also where pyplot is not used."""
-    run = tb.simulate(double_pendulum(), 0.02, q=[0.3, 0.1], dt=0.01)
+    run = tb.simulate(double_pendulum(), 0.02, q=[0.3, 0.1], method=tb.RK4(dt=0.01))
     assert run.plot("joint_position")._repr_png_().startswith(b"\x89PNG")
 
 

@@ -273,7 +273,7 @@ def test_a_run_writes_its_replay_and_shows_it_in_notebooks(tmp_path):
         rov,
         0.2,
         control=lambda state: {"quick": 5.0, "slow": 5.0},
-        dt=0.01,
+        method=tb.RK4(dt=0.01),
         record=tb.Record(dt=0.05),
     )
     document, read = opened(run.save_html(tmp_path / "dive.html", camera="follow").read_text())

@@ -12,7 +12,7 @@ from tiburon.viewer.pictures import BROWSERS
 
 @pytest.fixture(scope="module")
 def run():
-    return tb.simulate(tb.load("double_pendulum"), 0.2, q=[0.4, 0.2], dt=0.01)
+    return tb.simulate(tb.load("double_pendulum"), 0.2, q=[0.4, 0.2], method=tb.RK4(dt=0.01))
 
 
 @pytest.mark.slow

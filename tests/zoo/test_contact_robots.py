@@ -29,7 +29,7 @@ def test_block_slides_down_its_slope():
 def test_ball_rolls_down_its_slope():
     """5/7 g sin, while its contact sticks; first order in the step, from the first one."""
     ball, slope = loaded("ball_ramp")
-    run = tb.simulate(ball, 0.5, q=ball.poses["rest"], world=slope, dt=1e-4)
+    run = tb.simulate(ball, 0.5, q=ball.poses["rest"], world=slope, method=tb.RK4(dt=1e-4))
     velocity = run.get("body_velocity").values[-1, 0]
     assert velocity[3] == pytest.approx(0.5 * 2.396584004, rel=5e-4)
     assert velocity[1] * 0.05 == pytest.approx(velocity[3], rel=1e-5)
@@ -40,7 +40,12 @@ def test_cradle_transmits_the_impulse():
     """Each of four collisions one after the other passes on (1 + e) / 2 of the speed."""
     cradle = tb.load("newtons_cradle")
     run = tb.simulate(
-        cradle, 0.35, q=cradle.poses["raised"], contact="rigid", dt=1e-4, record=tb.Record(every=1)
+        cradle,
+        0.35,
+        q=cradle.poses["raised"],
+        contact="rigid",
+        method=tb.RK4(dt=1e-4),
+        record=tb.Record(every=1),
     )
     before, after = np.abs(run.v[:, 0]).max(), np.abs(run.v[:, 4]).max()
     assert after / before == pytest.approx(0.975**4, rel=1e-4)
@@ -57,7 +62,13 @@ def test_rod_slides_with_the_force_of_painleve():
     p = 1.0 + 3.0 * math.cos(theta) * (math.cos(theta) - mu * math.sin(theta))
     q = [0.0, half * math.sin(theta), theta]
     run = tb.simulate(
-        rod, 1e-4, q=q, v=[-1.0, 0.0, 0.0], world=floor, dt=1e-5, record=tb.Record(every=1)
+        rod,
+        1e-4,
+        q=q,
+        v=[-1.0, 0.0, 0.0],
+        world=floor,
+        method=tb.RK4(dt=1e-5),
+        record=tb.Record(every=1),
     )
     force = run.get("contact_force").values[1, 0]
     np.testing.assert_allclose(force, [mu * G / p, 0.0, G / p], rtol=1e-4)
@@ -74,7 +85,7 @@ def test_wheel_walks_steadily():
         q=[0.0, 0.5, 0.0],
         v=[1.1, 0.0, -2.2],
         world=slope,
-        dt=2e-4,
+        method=tb.RK4(dt=2e-4),
         record=tb.Record(every=1),
     )
     rate = -run.v[:, 2]
@@ -96,7 +107,9 @@ def jellett(model, run, radius):
 def spun(duration, dt):
     top, floor = loaded("tippe_top")
     v = [0.0, 0.0, 155.0, 0.0, 0.0, 0.0]
-    return top, tb.simulate(top, duration, q=top.poses["leaning"], v=v, world=floor, dt=dt)
+    return top, tb.simulate(
+        top, duration, q=top.poses["leaning"], v=v, world=floor, method=tb.RK4(dt=dt)
+    )
 
 
 def test_top_conserves_jelletts_integral():
@@ -133,7 +146,7 @@ def test_rattleback_turns_one_way_only():
     ends = {}
     for spin in (5.0, -5.0):
         v = [0.0, 0.0, spin, 0.0, 0.0, 0.0]
-        run = tb.simulate(stone, 8.0, q=start, v=v, world=floor, dt=1e-4)
+        run = tb.simulate(stone, 8.0, q=start, v=v, world=floor, method=tb.RK4(dt=1e-4))
         ends[spin] = run.get("body_velocity").values[-1, 0, 2]
         energy = run.get("total_energy").values
         # rolling loses nothing, impacts of rattling lose something; nothing gains

@@ -59,15 +59,15 @@ def one(path):
     try:
         begin = time.process_time()
         try:
-            tb.simulate(model, 2 * dt, q=q, dt=dt, world=world)
+            tb.simulate(model, 2 * dt, q=q, method=tb.RK4(dt=dt), world=world)
         except tb.DomainError as error:
             if "penetration" not in str(error):
                 raise
             q = tb.lift_out(model, q, world=world)
-            tb.simulate(model, 2 * dt, q=q, dt=dt, world=world)
+            tb.simulate(model, 2 * dt, q=q, method=tb.RK4(dt=dt), world=world)
         row["first_s"] = time.process_time() - begin
         begin = time.process_time()
-        run = tb.simulate(model, steps * dt, q=q, dt=dt, world=world, record=tb.Record(every=max(1, steps // 50)))
+        run = tb.simulate(model, steps * dt, q=q, method=tb.RK4(dt=dt), world=world, record=tb.Record(every=max(1, steps // 50)))
         row |= {"us": (time.process_time() - begin) / steps * 1e6, "outcome": str(run.outcome)[:220],
                 "speed": float(np.abs(run.v[-1]).max())}
     except Exception as error:

@@ -77,7 +77,7 @@ def platform():
 M, q = platform()
 v = np.asarray(tb.project_velocity(M, q, 0.5 * rng.normal(size=M.nv)))
 options = dict(q=q, v=v, record=tb.Record(dt=1e-3), passive=False, limits=False)
-run = tb.simulate(M, 0.5, dt=1e-3, loop_method=tb.Embedding("gauss"), **options)
+run = tb.simulate(M, 0.5, method=tb.RK4(dt=1e-3), loop_method=tb.Embedding("gauss"), **options)
 Q, x = np.asarray(run.q), np.asarray(run.x)
 rows = (x.shape[1] - 1) // M.nv
 W = x[:, -rows * M.nv :].reshape(len(x), rows, M.nv)
@@ -88,8 +88,8 @@ for k in range(len(Q)):
     if last is None or not np.array_equal(W[k], last):
         base, last = c, W[k]
     growth = max(growth, c / base)
-exact = np.asarray(tb.simulate(M, 0.5, dt=1e-4, **options).q)
-projected = np.asarray(tb.simulate(M, 0.5, dt=1e-3, **options).q)
+exact = np.asarray(tb.simulate(M, 0.5, method=tb.RK4(dt=1e-4), **options).q)
+projected = np.asarray(tb.simulate(M, 0.5, method=tb.RK4(dt=1e-3), **options).q)
 n = min(len(Q), len(exact))
 error, usual = np.abs(Q[:n] - exact[:n]).max(), np.abs(projected[:n] - exact[:n]).max()
 print(f"{run.outcome}: error of Embedding {error:.1e}, of projection {usual:.1e}")

@@ -23,7 +23,7 @@ rows = []
 try:
     threading.Thread(target=press, daemon=True).start()
     for _ in range(10):
-        rows.append(len(tb.simulate(robot, 60.0, dt=1e-4, record=tb.Record(every=1000)).time))
+        rows.append(len(tb.simulate(robot, 60.0, method=tb.RK4(dt=1e-4), record=tb.Record(every=1000)).time))
 except KeyboardInterrupt:
     print(f"stopped after {len(rows)} runs")
     raise SystemExit(0)

@@ -19,11 +19,11 @@ calls = {
     "Trajectory.get(None)": lambda: run.get(None),
     "Trajectory.get(3)": lambda: run.get(3),
     "Inertia.moved(1.0)": lambda: inertia.moved(1.0),
-    "simulate(dt=5e-324)": lambda: tb.simulate(robot, 1.0, dt=5e-324),
+    "simulate(dt=5e-324)": lambda: tb.simulate(robot, 1.0, method=tb.RK4(dt=5e-324)),
     "simulate(duration=1e308)": lambda: tb.simulate(robot, 1e308),
     "simulate(store='x' * 300)": lambda: tb.simulate(robot, 0.01, record=tb.Record(store="x" * 300)),
     "forward_kinematics(frames=numbers)": lambda: tb.forward_kinematics(robot, robot.neutral(), frames=(x for x in (1.0, 2.0))),
-    "Drive(dt=np.float16(1))": lambda: tb.Drive(robot, dt=np.float16(1.0)),
+    "Drive(dt=np.float16(1))": lambda: tb.Drive(robot, method=tb.RK4(dt=np.float16(1.0))),
     "load_measured('x' * 300)": lambda: tb.load_measured("x" * 300),
 }
 foreign = 0

@@ -32,7 +32,7 @@ def keep(run):
 def measure(**options):
     with tempfile.TemporaryDirectory() as folder:
         t = time.process_time()
-        s = tb.sweep(robot, 10.0, dt=0.01, design={"draw": range(CASES)}, setup=start, reduce=keep, control=control, store=folder + "/s.zarr", workers=0, record=tb.Record(dt=0.1), execution=tb.Execution(progress=False), **options)
+        s = tb.sweep(robot, 10.0, method=tb.RK4(dt=0.01), design={"draw": range(CASES)}, setup=start, reduce=keep, control=control, store=folder + "/s.zarr", workers=0, record=tb.Record(dt=0.1), execution=tb.Execution(progress=False), **options)
         return int(re.search(r"blocks\s+\d+ of (\d+)", str(s.progress)).group(1)), time.process_time() - t
 
 

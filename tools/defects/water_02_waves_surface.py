@@ -16,7 +16,7 @@ ball = tb.Shape(tb.SphereShape(R))
 fluid = tb.estimate_hydrodynamics((ball,), density=rho).fluid
 buoy = tb.Model("buoy", [tb.Body("b", joint=tb.Prismatic("z", (0, 0, 1)), inertia=tb.Inertia.sphere(0.5 * rho * V, R), shapes=(ball,), fluid=fluid)])
 try:
-    run = tb.simulate(buoy, 8 * T, fluid=tb.Water(rho, current=tb.Waves((tb.Wave(height=0.2, period=T),)), surface=0.0), dt=0.01, record=tb.Record(dt=0.05))
+    run = tb.simulate(buoy, 8 * T, fluid=tb.Water(rho, current=tb.Waves((tb.Wave(height=0.2, period=T),)), surface=0.0), method=tb.RK4(dt=0.01), record=tb.Record(dt=0.05))
 except (tb.TiburonError, Warning) as e:
     print("refused or warned:", e)
     raise SystemExit(0)

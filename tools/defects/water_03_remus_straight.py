@@ -11,7 +11,7 @@ ANGLE, SPEED = 5.0, 0.05  # deg of yaw and pitch, relative error of speed
 robot, sea = tb.load("remus100"), tb.Water(1026.0)
 wrong = False
 for rpm, u in ((800.0, 1.34), (1525.0, 2.55)):
-    run = tb.simulate(robot, 60.0, fluid=sea, command={"propeller": rpm / 60}, dt=0.02, record=tb.Record(dt=0.5))
+    run = tb.simulate(robot, 60.0, fluid=sea, command={"propeller": rpm / 60}, method=tb.RK4(dt=0.02), record=tb.Record(dt=0.5))
     w, x, y, z = run.q[:, :4].T
     pitch = np.degrees(np.arcsin(np.clip(2 * (w * y - z * x), -1, 1)))
     yaw = np.degrees(np.unwrap(np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))))

@@ -38,7 +38,7 @@ def lagrange(t, y):
 
 
 start = [0.02, 0.3]
-run = tb.simulate(buoy, T, q=start, fluid=sea, dt=2e-3, record=tb.Record(dt=1.0))
+run = tb.simulate(buoy, T, q=start, fluid=sea, method=tb.RK4(dt=2e-3), record=tb.Record(dt=1.0))
 ours = np.array([energy(q, v) for q, v in zip(run.q, run.v)])
 own = solve_ivp(lagrange, (0, T), [*start, 0, 0], rtol=1e-10, atol=1e-12, t_eval=[0, T]).y
 print(f"Lagrange's equations: energy {energy(own[:2, 0], own[2:, 0]):.2f} -> {energy(own[:2, 1], own[2:, 1]):.2f} J in {T:g} s")

@@ -26,7 +26,7 @@ def lagrange(t, y):
     return [y[1], (rho * g * V * share - m * g - 0.5 * A0 * slope * y[1] ** 2) / (m + A0 * share)]
 
 
-run = tb.simulate(ball, 0.3, q=[R], v=[-5.0], fluid=sea, dt=1e-4, record=tb.Record(dt=0.01))
+run = tb.simulate(ball, 0.3, q=[R], v=[-5.0], fluid=sea, method=tb.RK4(dt=1e-4), record=tb.Record(dt=0.01))
 i = int(np.argmax(run.q[:, 0] < -R))
 own = solve_ivp(lagrange, (0, 0.3), [R, -5.0], rtol=1e-10, atol=1e-12, events=lambda t, y: y[0] + R).y_events[0][0][1]
 before, after = energy(run.q[0], run.v[0]), energy(run.q[i], run.v[i])

@@ -181,6 +181,6 @@ def refuse_long_steps(
                 f"dt with stick-slip friction {element.name!r}",
                 f"steps of at most its slip_time, {shortest:g} s",
                 f"{dt:g} s",
-                advice=f"pass dt={shortest:g} or less, a method with adaptive steps "
-                "(method='dopri5'), or a StickSlip with a longer slip_time",
+                advice=f"write method=tb.RK4(dt={shortest:g}) or less, tb.DormandPrince(), or a "
+                "StickSlip with a longer slip_time",
             )

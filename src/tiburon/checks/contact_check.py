@@ -17,6 +17,7 @@ from tiburon.results.quantities import values_of
 from tiburon.results.record import Record
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.execution import Execution
+from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.simulation.simulate import simulate
 
 MAX_POINTS = 64
@@ -124,7 +125,7 @@ def _runs(
     def fall(q: Array, v: Array, dt: float = STEPS[0]) -> Trajectory:
         quiet = Execution(progress=False)
         settings = partial(simulate, model, FALL, world=world, contact="rigid", execution=quiet)
-        return settings(q=q, v=v, dt=dt, record=Record(every=1))
+        return settings(q=q, v=v, method=RK4(dt=dt), record=Record(every=1))
 
     run = fall(place, v)
     if run.outcome.status != "finished":

@@ -52,6 +52,7 @@ from tiburon.results.quantities import values_of
 from tiburon.results.record import Record
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.execution import Execution
+from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.simulation.modes import modes
 from tiburon.simulation.simulate import simulate
 from tiburon.version import installed_version
@@ -333,7 +334,7 @@ def run_of(model: Model, states: Kicked, dt: float, world: World, **options: Any
         q=states.q[0],
         v=states.v[0],
         world=world,
-        dt=dt,
+        method=RK4(dt=dt),
         contact=False,
         record=Record(every=1),
         execution=Execution(progress=False),

@@ -103,7 +103,7 @@ def run(
     deadline misses.
     """
     import tiburon as tb
-    from tiburon.cli.run_options import clear_start, surroundings
+    from tiburon.cli.run_options import clear_start, integrator_of, surroundings
     from tiburon.drive.session import Drive
 
     model, warnings = console.load_quietly(source, package_path or [], base)
@@ -121,9 +121,8 @@ def run(
         model,
         world=around,
         q=start,
-        dt=dt,
+        method=integrator_of(method, dt),
         steps=steps,
-        method=method,
         priority=priority,
         core=core,
         wait=wait.value,

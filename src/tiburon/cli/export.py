@@ -71,7 +71,7 @@ def export_unit(
 ) -> None:
     """Write a robot in its world as a co-simulation unit of FMI."""
     import tiburon as tb
-    from tiburon.cli.run_options import clear_start
+    from tiburon.cli.run_options import clear_start, integrator_of
 
     model, around = _robot(source, package_path, base, world, ground, fluid)
     target = target or Path(f"{_title(model)}.fmu")
@@ -81,10 +81,9 @@ def export_unit(
     tb.export_fmu(
         model,
         target,
-        dt,
         version=version,
         q=clear_start(model, around, pose, position, touch),
-        method=method,
+        method=integrator_of(method, dt),
         parameters=parameter or (),
         targets=targets or None,
         world=around,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tiburon.arrays import NDArray
     from tiburon.model import Model, World
+    from tiburon.simulation.integrators.integrator import Integrator
 
 
 HOLD_FREQUENCY = 10.0
@@ -24,6 +25,26 @@ STATION_FREQUENCY = 0.8
 
 CONTROLS = ("gravity", "hold", "station")
 """Names of built-in controllers."""
+
+
+def integrator_of(
+    name: str | None,
+    dt: float,
+    rtol: float | None = None,
+    atol: float | None = None,
+    *,
+    is_exact: bool = False,
+) -> "Integrator":
+    """Return the integrator of the words of a command."""
+    from tiburon.simulation.integrators.integrator import EXACT_ATOL, EXACT_RTOL
+    from tiburon.simulation.integrators.methods import ADAPTIVE, integrator_named
+
+    if name is None:
+        name = "dop853" if is_exact else "rk4"
+    if is_exact and name in ADAPTIVE:
+        rtol = EXACT_RTOL if rtol is None else rtol
+        atol = EXACT_ATOL if atol is None else atol
+    return integrator_named(name, dt, rtol, atol)
 
 
 def values_by_name(

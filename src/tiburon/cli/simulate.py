@@ -138,14 +138,12 @@ def run(
     if resume:
         done, before = _resume(store or Path(robot), duration, control, budget)
     else:
+        from tiburon.cli.run_options import integrator_of
         from tiburon.results.record import Record
         from tiburon.simulation.execution import Execution
 
         options: dict[str, Any] = {
-            "dt": dt,
-            "method": method,
-            "rtol": rtol,
-            "atol": atol,
+            "method": integrator_of(method, dt, rtol, atol, is_exact=contact == "exact"),
             "passive": passive,
             "limits": limits,
             "record": Record(dt=record_dt, store=store),

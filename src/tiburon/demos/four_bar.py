@@ -68,7 +68,7 @@ def swing(motors: tuple[str, ...], duration: float) -> Swing:
     run = tb.simulate(
         tb.Model(linkage.name, linkage.bodies, [*linkage.frames, end], loops=linkage.loops),
         duration,
-        dt=STEP,
+        method=tb.RK4(dt=STEP),
         q=q[0],
         v=v[0],
         world=WEIGHTLESS,

@@ -114,7 +114,7 @@ def _simulate(
         control=tb.Sampled(tb.CombinedControl((keeper, arm)), dt=CONTROL_INTERVAL),
         execution=tb.Execution(progress=progress),
         # whole steps per control interval
-        dt=CONTROL_INTERVAL / max(1, round(CONTROL_INTERVAL / step)),
+        method=tb.RK4(dt=CONTROL_INTERVAL / max(1, round(CONTROL_INTERVAL / step))),
         record=tb.Record(every=1),
     )
 

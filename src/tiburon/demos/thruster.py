@@ -107,7 +107,12 @@ def thruster(duration: float | None = None) -> Demonstration:
     ]
     control = FailingThruster(keepers[0], keepers[1], FAILED_THRUSTER, FAILURE, DETECTED)
     run = tb.simulate(
-        rov, length, fluid=sea, control=control, dt=STEP, execution=tb.Execution(progress=False)
+        rov,
+        length,
+        fluid=sea,
+        control=control,
+        method=tb.RK4(dt=STEP),
+        execution=tb.Execution(progress=False),
     )
     before, after = allocation.authority(), allocation.without(FAILED_THRUSTER).authority()
     way = np.linalg.norm(run.q[:, 4:7] - run.q[0, 4:7], axis=-1)

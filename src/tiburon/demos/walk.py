@@ -181,7 +181,7 @@ def strandbeest(duration: float | None = None) -> Demonstration:
         length,
         world=tb.World(ground=sand),
         control=wind,
-        dt=STEP,
+        method=tb.RK4(dt=STEP),
         execution=tb.Execution(progress=False),
     )
     feet = [point.name for point in beast.contacts]

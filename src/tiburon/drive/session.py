@@ -15,7 +15,6 @@ from tiburon.actuation.defaults import check_passive
 from tiburon.actuation.joint_laws import unresolved_laws
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
-from tiburon.argument_checks import positive
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.contact.candidates import refuse_meshes
@@ -32,10 +31,13 @@ from tiburon.functions.contact import clear_start
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.compatibility import refuse_method
 from tiburon.simulation.contact_start import starting_states
 from tiburon.simulation.contact_steps import refuse_long_contact_steps
 from tiburon.simulation.execution import Execution, checked_execution
+from tiburon.simulation.integrators.integrator import Integrator, checked_integrator
 from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.simulation.partitioned import check_parts, digest_of
 from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.system import System
@@ -94,8 +96,7 @@ class Drive:
         limits: bool = True,
         contact: str | bool | None = None,
         contact_pairs: Sequence[tuple[str, str]] | None = None,
-        method: str = "rk4",
-        dt: float = 1e-3,
+        method: Integrator | None = None,
         steps: int = 1,
         limit: float = 1e-3,
         priority: bool = False,
@@ -120,9 +121,8 @@ class Drive:
             limits: Whether joints stop at their limits.
             contact: "rigid", "compliant", False for none, or None: as in `simulate`.
             contact_pairs: Names of two bodies each that may touch, as in `simulate`.
-            method: One-step integrator with fixed steps.
-            dt: Step [s].
-            steps: Steps per tick: the period of ticks is ``steps * dt``.
+            method: One-step integrator with equal steps; ``RK4(dt=1e-3)`` by default.
+            steps: Steps per tick: the period of ticks is ``steps`` times its dt.
             limit: Lateness above which a tick misses its deadline [s].
             priority: Whether to request real-time priority, no deep idle states and locked memory.
             core: Index of a processor for the ticks; other threads of the process leave it.
@@ -134,6 +134,9 @@ class Drive:
                 writes files; requests to other ranks have no effect. `overruns` reports which were
                 late.
         """
+        integrator = checked_integrator(method or RK4())
+        refuse_method(integrator, "ticks")
+        scheme, dt = integrator.scheme, integrator.dt
         around = world_with(world, fluid, one_case="Drive") or DEFAULT_WORLD
         surroundings = edits.ready_for_edits(around)
         if isinstance(contact, str) and contact == "exact":
@@ -145,13 +148,12 @@ class Drive:
             "contact": contact,
             "contact_pairs": contact_pairs,
         }
-        dt = positive("dt", dt, "s")
         if execution is None or execution.partition is None:
             check_passive(passive)
             self._settings["laws"] = unresolved_laws(model, dt, passive=passive, stops=bool(limits))
         self.system, panel = piloted(model, surroundings, **self._settings)
         refuse_long_steps(self.system.elements, dt, {})
-        self.method = method
+        self.method = scheme
         self._factors: dict[str, float] = {}
         place = resting_position(model) if q is None else q
         position = as_batch(place, model.nq, "q", model.describe_q())
@@ -165,8 +167,7 @@ class Drive:
             refuse_meshes(self.system.contact[0].candidates, "a driven robot")
             if self.system.ends_in_contact:
                 position = clear_start(model, position[None], around, contact_pairs)[0]
-            if method in METHODS:
-                refuse_long_contact_steps(self.system, METHODS[method], dt, position[None], 0.0)
+            refuse_long_contact_steps(self.system, METHODS[scheme], dt, position[None], 0.0)
         z = starting_states(self.system, position[None], velocity[None], 0.0)[0]
         state = self._state_at(position, velocity)
         self._places = {name: k for k, name in enumerate(self.system.command_names)}
@@ -183,13 +184,12 @@ class Drive:
         self.external_forces = external_forces_of(
             model, self.system.commands, self.pilot.vehicle, self.pilot.joints
         )
-        ticked, self._partners = self._in_parts(execution, method, (dt, steps))
+        ticked, self._partners = self._in_parts(execution, integrator, steps)
         self.ticker = Ticker(
             ticked,
             self._start.state,
             self._held,
-            method=method,
-            dt=dt,
+            method=integrator,
             steps=steps,
             limit=limit,
             priority=priority,
@@ -226,7 +226,7 @@ class Drive:
         return np.concatenate([q, v, x])
 
     def _in_parts(
-        self, execution: Execution | None, method: str, options: tuple[Any, ...]
+        self, execution: Execution | None, method: Integrator, steps: int
     ) -> tuple[System, Any]:
         """Return the system that is stepped, and the session of this process if it has partners.
 
@@ -251,7 +251,7 @@ class Drive:
         )
         session.prepare(system)
         start = {"state": self._start.state, "held": self._held}
-        session.agree(digest_of(system, (method, *options), start))
+        session.agree(digest_of(system, (method.scheme, method.dt, steps), start))
         return system, None if endpoint is None else session
 
     @property

@@ -39,7 +39,9 @@ from tiburon.operating_system import (
     unlock_memory,
 )
 from tiburon.record import record
-from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.compatibility import refuse_method
+from tiburon.simulation.integrators.integrator import Integrator, checked_integrator
+from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.simulation.partitioned import ADDRESS_PARAMETERS
 from tiburon.simulation.system import System
 
@@ -479,8 +481,7 @@ class Ticker:
         state: Array,
         held: Array,
         *,
-        method: str = "rk4",
-        dt: float = 1e-3,
+        method: Integrator | None = None,
         steps: int = 1,
         begin: float = 0.0,
         limit: float = 1e-3,
@@ -496,8 +497,7 @@ class Ticker:
             system: The system; its controller is evaluated at every stage.
             state: Initial state, (*q, *v, *x).
             held: Initial commands, and discrete states of elements, shape (`System.drive_size`,).
-            method: One-step integrator with fixed steps.
-            dt: Step [s].
+            method: One-step integrator with equal steps; ``RK4(dt=1e-3)`` by default.
             steps: Steps per tick.
             begin: Initial simulated time [s].
             limit: Lateness above which a tick misses its deadline [s].
@@ -510,16 +510,16 @@ class Ticker:
             session: Parts of the robot in this process, if others compute the rest
                 (`tiburon.parallel.session`); ticks then run in Python.
         """
-        known = [name for name, m in METHODS.items() if not (m.adaptive or m.has_memory)]
-        if method not in known:
-            raise OptionError("method of ticks", known, method)
+        integrator = checked_integrator(method or RK4())
+        refuse_method(integrator, "ticks")
+        dt = integrator.dt
         if wait not in WAITS:
             raise OptionError("wait", WAITS, wait)
         _check_lengths(dt, steps, limit)
         if system.held:
             raise OptionError("control of ticks", ("at every stage",), "sampled")
         self.system, self.dt, self.steps, self.begin = system, dt, steps, begin
-        self.kernel = Kernel(TickSource(system, method), system.parameters())
+        self.kernel = Kernel(TickSource(system, integrator.scheme), system.parameters())
         clock = np.array(TickClock(begin, dt, 0.0, float(steps)))
         self._names = list(self.kernel.parameters)
         begun = np.asarray(held, dtype=np.float64)

@@ -30,7 +30,7 @@ from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import at_least, check_finite, positive, refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike, NDArray
-from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, UnknownNameError
+from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
 from tiburon.identification.measured import (
     ANGLES,
     PLACES,
@@ -43,8 +43,10 @@ from tiburon.identification.sensitivity import Prediction, RunPredictor, paramet
 from tiburon.loops.complement_basis import reduced_rows
 from tiburon.model import Model, Water, World
 from tiburon.record import record
+from tiburon.simulation.compatibility import refuse_method
 from tiburon.simulation.execution import Execution
-from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.integrators.integrator import Integrator, checked_integrator
+from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.simulation.run_parameters import parameters as named_parameters
 
 ANGLE_RATES = tuple(f"{angle}_rate" for angle in ANGLES)
@@ -177,8 +179,7 @@ def identify(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     trim: float | None = None,
     smoothing: float = 1.0,
-    dt: float = 0.02,
-    method: str = "rk4",
+    method: Integrator | None = None,
     max_iterations: int = 30,
     tolerance: float = 1e-3,
     execution: Execution | None = None,
@@ -205,8 +206,8 @@ def identify(
         trim: Time at the start of a run over which the mean measured attitude is an equilibrium,
             by one constant moment per run about the x and y axes of the base [s].
         smoothing: Period of joint motion that is halved by smoothing [s].
-        dt: Step of the prediction [s].
-        method: Integrator: a one-step method with equal steps.
+        method: Integrator of the prediction: an explicit one-step method with equal steps;
+            ``RK4(dt=0.02)`` by default.
         max_iterations: Most steps.
         tolerance: Step at which to end, relative to the sizes of the parameters.
         execution: Most threads to use, by an `Execution`.
@@ -229,16 +230,15 @@ def identify(
         )
     around = world_with(world, fluid) or DEFAULT_WORLD
     channels = _channels(fit, given)
-    if method not in METHODS or METHODS[method].has_memory or METHODS[method].is_implicit:
-        able = [k for k, m in METHODS.items() if not (m.has_memory or m.is_implicit)]
-        raise OptionError("method", able, method)
+    integrator = checked_integrator(method or RK4(dt=0.02))
+    refuse_method(integrator, "identification")
     known = named_parameters(model, world=around, forces=forces, passive=False, limits=False)
     names = tuple(free)
     if not names:
         raise ShapeError("free", "names of parameters", "none", advice="list tb.parameters(model)")
     x0 = initial_values(known, names, start or {}, bounds or {})
     low, high = parameter_bounds(names, x0, bounds or {})
-    step = positive("dt", dt, "s")
+    step = integrator.dt
     shortest = min(run.duration for run in given)
     if step > 0.5 * shortest:
         raise DomainError(
@@ -251,8 +251,7 @@ def identify(
         names,
         world=around,
         forces=forces,
-        dt=step,
-        method=method,
+        method=integrator,
         smoothing=smoothing,
         trim=None if trim is None else positive("trim", trim, "s"),
         execution=execution,

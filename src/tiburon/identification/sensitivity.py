@@ -23,6 +23,7 @@ from tiburon.identification.measured import MeasuredRun
 from tiburon.model import Model, World
 from tiburon.model.parameters import component_places
 from tiburon.simulation.execution import Execution, checked_execution
+from tiburon.simulation.integrators.integrator import Integrator
 from tiburon.simulation.run_parameters import VariedRun, parameters, vary_run
 from tiburon.simulation.step import StepSource
 from tiburon.simulation.system import ELEMENTS, System
@@ -68,8 +69,7 @@ class RunPredictor:
         *,
         world: World,
         forces: Sequence[Any] = (),
-        dt: float,
-        method: str,
+        method: Integrator,
         smoothing: float,
         trim: float | None,
         execution: Execution | None,
@@ -82,7 +82,6 @@ class RunPredictor:
             names: Scalar parameters by which predictions are differentiated.
             world: Surroundings.
             forces: Elements beside the robot's own.
-            dt: Step [s].
             method: A one-step integrator with equal steps.
             smoothing: As `MeasuredRun.joint_path` takes it.
             trim: Time at the start over which the mean measured attitude is an equilibrium, by one
@@ -90,7 +89,7 @@ class RunPredictor:
             execution: Most threads to use, by an `Execution`.
         """
         self.model, self.world, self.names = model, world, tuple(names)
-        self.runs, self.dt, self.trim = tuple(runs), dt, trim
+        self.runs, self.dt, self.trim = tuple(runs), method.dt, trim
         carried = checked_execution(execution, ("threads",), "identification")
         self.threads = carried.threads
         joints = sorted({name for run in runs for name in run.joints or {}})
@@ -112,7 +111,7 @@ class RunPredictor:
         self.system = System(varied.model, varied.world, varied.elements, steps=True)
         # rows that follow from the parameters; numbers of paths do not
         self._rows = [name for name in varied.rows if name != ELEMENTS]
-        self._source = StepSource(self.system, method)
+        self._source = StepSource(self.system, method.scheme)
 
     @cached_property
     def _plain(self) -> Any:

@@ -27,6 +27,7 @@ from tiburon.interfaces.fmu_parameters import NamedScalar, named_scalars, tables
 from tiburon.model import Model
 from tiburon.native.c_source import c_signature, programs_c_source
 from tiburon.results.header import force_units, position_units, velocity_units
+from tiburon.simulation.integrators.integrator import Integrator
 from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.run_parameters import parameters as run_parameters
 from tiburon.simulation.sensing import Sensed, Sensing, Sensor
@@ -75,12 +76,11 @@ PARAMETER_KEYWORDS = ("world", "fluid", "forces", "control", "passive", "limits"
 def export_fmu(
     model: Model,
     path: str | Path,
-    dt: float = 1e-3,
     *,
     version: str = "2.0",
     q: ArrayLike | None = None,
     v: ArrayLike | None = None,
-    method: str | None = None,
+    method: Integrator | None = None,
     parameters: Sequence[str] = (),
     sensors: Sequence[Sensor] = (),
     targets: str | Sequence[str] | None = None,
@@ -98,11 +98,10 @@ def export_fmu(
     Args:
         model: The robot.
         path: Of the file.
-        dt: Length of a step [s].
         version: Of FMI, "2.0" or "3.0".
         q: Initial configuration; as in `simulate` by default.
         v: Initial joint velocity; at rest by default.
-        method: Name of the integrator, one-step methods only.
+        method: One-step integrator with equal steps; ``RK4(dt=1e-3)`` by default.
         parameters: Names of run-time parameters to tune, as `tiburon.parameters` lists them, or of
             components such as "hull.center_of_mass.z".
         sensors: Sensors without errors and delay, read at communication points.
@@ -118,7 +117,7 @@ def export_fmu(
         ModelError: If the step needs Python: tables, meshes, sampled controllers.
 
     Example:
-        ``tb.export_fmu(arm, "arm.fmu", dt=1e-3, version="3.0", parameters=["hand.mass"])``
+        ``tb.export_fmu(arm, "arm.fmu", method=tb.RK4(dt=1e-3), parameters=["hand.mass"])``
     """
     if version not in VERSIONS:
         raise OptionError("version", VERSIONS, version)
@@ -133,7 +132,7 @@ def export_fmu(
         given = {key: value for key, value in options.items() if key in PARAMETER_KEYWORDS}
         named = named_scalars(run_parameters(model, **given), listed, model)
         options = {**options, "parameters": {one.name: one.value for one in named}}
-    own = stepper(model, dt, method=method, **options)
+    own = stepper(model, method=method, **options)
     unit = _Unit(own, own.start(cases=1, q=q, v=v), tuple(sensors), named)
     identifier = "".join(c if c.isascii() and c.isalnum() else "_" for c in model.name)
     if not identifier[:1].isalpha():

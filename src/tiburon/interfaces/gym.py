@@ -79,7 +79,7 @@ class _Screen:
             self._scene = LiveScene(self._task.model, world=world, cases=self._cases)
         state = episodes.now.state
         q = state.q[: self._cases]
-        time = float(state.steps[0]) * self._task.dt
+        time = float(state.steps[0]) * self._task.method.dt
         if time < self._last:
             self._scene.clear_trails()
         self._last = time

@@ -12,6 +12,8 @@ from tiburon.functions.dynamics import inverse_dynamics
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.interfaces.task import Task
 from tiburon.model import Ground, Water, World
+from tiburon.simulation.integrators.euler import SemiImplicitEuler
+from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.trace.declared import traced
 
 Generator = np.random.Generator
@@ -44,7 +46,7 @@ def cart_pole() -> Task:
     return Task(
         name="cart_pole",
         model=load("cart_pole"),
-        dt=5e-3,
+        method=RK4(dt=5e-3),
         substeps=4,
         start=start,
         low=(-1.0,),
@@ -89,9 +91,8 @@ def panda_reach() -> Task:
     return Task(
         name="panda_reach",
         model=arm,
-        dt=2e-3,
+        method=SemiImplicitEuler(dt=2e-3),
         substeps=10,
-        method="semi_implicit_euler",
         start=start,
         low=(-1.0,) * 8,
         high=(1.0,) * 8,
@@ -223,9 +224,8 @@ def quadruped_trot() -> Task:
         (0.0, 0.6),
         0.15,
         0.5,
-        dt=2e-3,
+        method=SemiImplicitEuler(dt=2e-3),
         substeps=10,
-        method="semi_implicit_euler",
         max_steps=500,
         randomize={"ground.static_friction": (0.5, 1.0), "trunk.mass": (5.0, 8.0)},
     )
@@ -256,9 +256,8 @@ def sea_floor_walk() -> Task:
         (0.0, 0.2),
         0.5,
         3.0,
-        dt=1e-3,
+        method=SemiImplicitEuler(dt=1e-3),
         substeps=20,
-        method="semi_implicit_euler",
         max_steps=500,
         randomize={"fluid.current": lambda g: (*g.uniform(-0.4, 0.4, 2), 0.0)},
     )
@@ -293,7 +292,7 @@ def rov_station() -> Task:
     return Task(
         name="rov_station",
         model=rov,
-        dt=5e-3,
+        method=RK4(dt=5e-3),
         substeps=10,
         start=start,
         low=(-1.0,) * len(names),

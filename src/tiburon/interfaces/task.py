@@ -15,6 +15,8 @@ from tiburon.argument_checks import at_least
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, shown
 from tiburon.model import Model
+from tiburon.simulation.integrators.integrator import Integrator
+from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.simulation.stepper import Stepped, Stepper, StepperState, stepper
 
 Array = NDArray[np.float64]
@@ -38,7 +40,7 @@ class Task:
             task = tb.gym.Task(
                 name="pendulum",
                 model=tb.load("pendulum"),
-                dt=5e-3,
+                method=tb.RK4(dt=5e-3),
                 substeps=4,
                 start=start,
                 low=(-2.0,),
@@ -53,9 +55,6 @@ class Task:
 
     model: Model
     """The robot."""
-
-    dt: float
-    """Length of a step [s]."""
 
     substeps: int
     """Steps in a control interval."""
@@ -97,8 +96,8 @@ class Task:
     """Sets of these parameters that are drawn once; each episode takes one of them at random,
     because converting names to the numbers of kernels takes milliseconds."""
 
-    method: str | None = None
-    """Name of the integrator; as in `simulate` by default."""
+    method: Integrator = field(default_factory=RK4)
+    """Integrator with equal steps."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further keywords of `simulate`: `world`, `fluid`, `contact`, ..."""
@@ -146,7 +145,6 @@ class Task:
         size = len(self.bounds[0])
         found = stepper(
             self.model,
-            self.dt,
             substeps=self.substeps,
             method=self.method,
             observe=self.observe,

@@ -48,7 +48,7 @@ class Penalty:
     """Hold loops by springs and dampers (Khan 2002, method I); for `simulate(loop_method=)`.
 
     Example:
-        ``tb.simulate(linkage, 0.1, dt=1e-4, loop_method=tb.Penalty(1e5))``
+        ``tb.simulate(linkage, 0.1, method=tb.RK4(dt=1e-4), loop_method=tb.Penalty(1e5))``
     """
 
     stiffness: float

@@ -142,7 +142,7 @@ def sweep(
             again.
         mixed: Whether to continue a sweep that another version of this package, of Python, or of
             `setup` and `reduce` began.
-        **options: Keywords of `simulate` that all cases share, such as ``dt`` or ``contact``.
+        **options: Keywords of `simulate` that all cases share, such as ``method`` or ``contact``.
 
     Returns:
         The study: `data` with the results, `progress`, `resume`.
@@ -164,7 +164,8 @@ def sweep(
                 return {"drift": np.linalg.norm(run.q[-1, 4:7])}
 
             design = {"payload": np.linspace(0, 8, 4), "draw": range(10)}
-            study = tb.sweep(rov, 2.0, dt=0.01, design=design, setup=start, reduce=drift,
+            method = tb.RK4(dt=0.01)
+            study = tb.sweep(rov, 2.0, method=method, design=design, setup=start, reduce=drift,
                 store="study.zarr", workers=0)
             study.data.drift.mean("draw")
     """

@@ -47,7 +47,7 @@ STATES = ("q", "v", "x", "command")
 RUN_KEYWORDS = (
     *("q", "v", "x", "world", "fluid", "control", "command", "forces", "prescribed"),
     *("passive", "limits", "contact", "contact_pairs", "contact_law", "contact_tolerance"),
-    *("sensors", "events", "method", "dt", "rtol", "atol", "adaptive", "keep_inertia"),
+    *("sensors", "events", "method"),
     *("redundancy_tolerance", "loop_method", "record", "time"),
     "parameters",
 )
@@ -300,7 +300,7 @@ class SweepPlan(NamedTuple):
                 f"{point!r}: recorded times",
                 "those of the first case",
                 f"{len(times)} others",
-                advice="give all cases the same duration, dt, record and time",
+                advice="give all cases the same duration, method, record and time",
             )
 
     def reduced(

@@ -30,6 +30,7 @@ from tiburon.reproduce.cells import (
 )
 from tiburon.results.record import Record
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.simulation.simulate import simulate
 
 DURATION = 10.0
@@ -225,9 +226,9 @@ def _row(
 def _timed(model: Model, duration: float, *, dt: float, **options: Any) -> tuple[Trajectory, float]:
     """Simulate a robot and time it, after a short run that compiles its code."""
     options = {"record": Record(dt=0.01), **options}
-    simulate(model, options["record"].dt, dt=dt, **options)
+    simulate(model, options["record"].dt, method=RK4(dt=dt), **options)
     before = clock.perf_counter()
-    run = simulate(model, duration, dt=dt, **options)
+    run = simulate(model, duration, method=RK4(dt=dt), **options)
     return run, clock.perf_counter() - before
 
 

@@ -106,6 +106,8 @@ from tiburon.simulation.execution import Execution
 from tiburon.simulation.integrators.dop853 import DOP853
 from tiburon.simulation.integrators.dopri5 import DOPRI5
 from tiburon.simulation.integrators.method import Tableau
+from tiburon.simulation.integrators.methods import integrator_named
+from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.simulation.sampled import Sampled
 from tiburon.simulation.simulate import simulate
 
@@ -190,6 +192,8 @@ def simulated(
     zoo: bool = False,
     q: Array | None = None,
     duration: float | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
     sampling: float | None = None,
     execution: Execution | None = None,
     **options: Any,
@@ -205,6 +209,8 @@ def simulated(
         zoo: Whether to run the zoo's `planar_3rrr` instead of `mechanism`.
         q: Configuration at the start; closed by default.
         duration: How long, if not three seconds [s].
+        rtol: Relative tolerance of adaptive steps; equal steps by default.
+        atol: Absolute tolerance of adaptive steps.
         sampling: Sampling period of the torques [s]; at every stage by default.
         execution: As of `simulate`; silent by default.
         **options: Of `simulate`.
@@ -214,9 +220,8 @@ def simulated(
     control: Any = torque_control(gains, model)
     if sampling is not None:
         control = Sampled(control, dt=sampling)
-    steps = "adaptive" not in options and method in ("dopri5", "dop853")
-    if steps:
-        options["adaptive"] = False
+    # integrators by name; those that can adapt do if the caller gives a tolerance
+    adapts = rtol is not None or atol is not None
     return simulate(
         model,
         DURATION if duration is None else duration,
@@ -224,8 +229,7 @@ def simulated(
         v=v,
         control=control,
         loop_method=loop_method,
-        method=method,
-        dt=dt,
+        method=integrator_named(method, dt, rtol, atol, adaptive=adapts),
         execution=execution or Execution(progress=False),
         **options,
     )
@@ -584,7 +588,12 @@ def _drop() -> Cells:
     rest = np.zeros(9)
     vd = to_absolute(loop_dynamics(model, q, rest, rest).acceleration)
     run = simulate(
-        model, 0.1, q=q, dt=2.5e-4, record=Record(dt=0.05), execution=Execution(progress=False)
+        model,
+        0.1,
+        q=q,
+        method=RK4(dt=2.5e-4),
+        record=Record(dt=0.05),
+        execution=Execution(progress=False),
     )
     end = to_absolute(run.q[-1])
     tree = model.without_loops()

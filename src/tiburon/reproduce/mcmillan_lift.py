@@ -21,6 +21,7 @@ from tiburon.reproduce.chebyshev import chebyshev_nodes, chebyshev_series, serie
 from tiburon.reproduce.load_motion import JointMotion, followed, quintic
 from tiburon.results.record import Record
 from tiburon.simulation.execution import Execution
+from tiburon.simulation.integrators.methods import integrator_named
 from tiburon.simulation.simulate import simulate
 from tiburon.trace.declared import traced
 
@@ -96,8 +97,7 @@ def lift_run(method: str, dt: float) -> LiftRun:
             control=control,
             passive=False,
             limits=False,
-            method=method,
-            dt=dt,
+            method=integrator_named(method, dt=dt),
             record=Record(dt=0.2),
             execution=Execution(progress=False),
         )

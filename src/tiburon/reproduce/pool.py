@@ -41,6 +41,7 @@ from tiburon.model import CapsuleShape, Model, Shape, Water, World
 from tiburon.record import record
 from tiburon.reproduce.pool_causes import Cause, find_causes
 from tiburon.simulation.execution import Execution
+from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.spatial.rotations import (
     quaternion_rotate,
     quaternion_to_roll_pitch_yaw,
@@ -268,8 +269,7 @@ def _predictor(
         runs,
         tuple(parameters),
         world=surroundings(),
-        dt=DT,
-        method="rk4",
+        method=RK4(dt=DT),
         smoothing=1.0,
         trim=trim,
         execution=Execution(threads=None),
@@ -599,7 +599,7 @@ def _drag_fit(model: Model, runs: Sequence[MeasuredRun]) -> Identification | Non
         return None
     drag = [f"vehicle.{kind}_damping.v{axis}" for kind in DRAG for axis in "xy"]
     fit = {"x": 1.0, "y": 1.0}
-    return identify(model, placed, drag, world=surroundings(), fit=fit, dt=FIT_DT)
+    return identify(model, placed, drag, world=surroundings(), fit=fit, method=RK4(dt=FIT_DT))
 
 
 def _other_motion(
@@ -707,7 +707,14 @@ def _fitted(
         # without positions nothing shows the volume
         free, fit = FREE[:-1], {name: x for name, x in FIT.items() if name != "z"}
     return identify(
-        model, runs, free, world=surroundings(), fit=fit, trim=trim, start=start, dt=FIT_DT
+        model,
+        runs,
+        free,
+        world=surroundings(),
+        fit=fit,
+        trim=trim,
+        start=start,
+        method=RK4(dt=FIT_DT),
     )
 
 

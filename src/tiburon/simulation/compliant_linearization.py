@@ -71,7 +71,7 @@ def compliant_step(
     contact_state: ArrayLike | None,
     conditions: DynamicsCall,
 ) -> tuple[Array, Array] | None:
-    """Return A and B of a step of `method="rk4"`; None if nothing can touch.
+    """Return A and B of a step of `RK4`; None if nothing can touch.
 
     Args:
         model: The robot.

@@ -225,14 +225,14 @@ def refuse_long_contact_steps(
 
 def _refusal(method: Method, dt: float, step: float, mode: Oscillator) -> DomainError:
     """Return the error of a step that is too long for a mode."""
-    others = "method='rosenbrock' with adaptive=False, a smaller stiffness, or contact='rigid'"
+    others = f"method=tb.Rosenbrock.fixed({dt:g}), a smaller stiffness, or contact='rigid'"
     if not step:
         return DomainError(
             f"method with compliant contact {mode.point!r}",
             f"one that holds its springs, which vibrate at {mode.frequency:.3g} rad/s with the "
             "mass they carry",
             f"{method.name!r}, which adds energy to them at every step",
-            advice=f"pass method='rk4', damping, {others}",
+            advice=f"write method=tb.RK4(dt={dt:g}), pass damping, {others}",
         )
     # two digits, rounded down
     unit = 10.0 ** np.floor(np.log10(step) - 1.0)
@@ -242,7 +242,7 @@ def _refusal(method: Method, dt: float, step: float, mode: Oscillator) -> Domain
         f"steps of at most {shorter} s, with which {method.name!r} holds its springs (they "
         f"vibrate at {mode.frequency:.3g} rad/s with the mass they carry)",
         f"{dt:g} s",
-        advice=f"pass dt={shorter}, {others}",
+        advice=f"write method=tb.RK4(dt={shorter}), {others}",
     )
 
 

@@ -1149,7 +1149,7 @@ def _advice(
         # implicit methods do not follow paths around loops
         system.model.loops and any(isinstance(e, PrescribedMotion) for e in system.elements)
     ):
-        change = f'method="rosenbrock" where springs, dampers or stops are stiff, {change}'
+        change = f"method=tb.Rosenbrock() where springs, dampers or stops are stiff, {change}"
     if hold > 1:
         # feedback that would be stable at every step may not be with commands that are held
         change = f"a smaller Sampled.dt (commands are held for {hold * dt:g} s), {change}"

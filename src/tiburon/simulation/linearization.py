@@ -448,9 +448,9 @@ def linearize(
     In equilibrium its eigenvalues along directions that open loops are zero: gaps keep their rates.
 
     Springs, dampers and friction of compliant contacts act about anchors that stay where they are,
-    in continuous time or through a step of `simulate` with `method="rk4"`.
+    in continuous time or through a step of `simulate` with `RK4`.
 
-    With rigid contact, the step is that of `simulate` with `method="rk4"`. Contact points keep
+    With rigid contact, the step is that of `simulate` with `RK4`. Contact points keep
     their modes, and those that are closed throughout the step stay closed. The result then names
     the points, returns their modes and how far they are from changing them.
 

@@ -15,8 +15,9 @@ import numpy as np
 from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model import Model
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.compatibility import refuse_method
 from tiburon.simulation.execution import Execution
-from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.integrators.integrator import Integrator
 
 CURRENT_SESSION: ContextVar[Any] = ContextVar("CURRENT_SESSION", default=None)
 """The parts that this process computes in the run that it starts; None for undivided robots."""
@@ -26,7 +27,6 @@ ADDRESS_PARAMETERS = ("tables", "partition")
 
 UNSUPPORTED_OPTIONS = {
     "prescribed": "prescribed joints are computed undivided",
-    "keep_inertia": "a kept mass matrix is that of the undivided robot",
     "parameters": "parts are cut from one robot; change it with Model.replace, and cut it again",
 }
 """Options of runs that parts cannot honor, and why."""
@@ -51,14 +51,12 @@ def run_in_parts(
         ModelError: If the parts are not those of the robot.
     """
     check_parts(model, execution, options)
-    method: Any = options.get("method")
-    known = method in METHODS and METHODS[method].adaptive
-    adaptive = options.get("adaptive")
+    method = options.get("method")
     found: Trajectory = execution.partition.run(
         execution.exchange,
         call,
         options.get("loop_method"),
-        known if adaptive is None else bool(adaptive),
+        isinstance(method, Integrator) and method.is_adaptive,
     )
     return found
 
@@ -84,11 +82,9 @@ def check_parts(model: Model, execution: Execution, options: Mapping[str, Any]) 
     for name, reason in UNSUPPORTED_OPTIONS.items():
         if options.get(name) is not None:
             raise OptionError(f"{name} with partition", ("None",), f"one: {reason}")
-    method: Any = options.get("method")
-    # messages are those of one evaluation of the dynamics itself
-    able = [name for name, m in METHODS.items() if not m.is_implicit and m.points == 1]
-    if method in METHODS and method not in able:
-        raise OptionError("method with partition", able, method)
+    method = options.get("method")
+    if isinstance(method, Integrator):
+        refuse_method(method, "a partition")
 
 
 def run_digest(setup: Any, system: Any, checkpoint: Any) -> str:

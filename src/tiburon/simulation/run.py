@@ -335,12 +335,10 @@ def _run(
     if system.is_exact:
         refuse_other_discrete_states(system)
     elif system.z_names and (setup.adaptive or METHODS[setup.method].has_memory):
-        kind, cure = "multi-step", 'take method="rk4"'
-        if setup.adaptive:
-            kind, cure = "adaptive", f"{cure}, or pass adaptive=False"
+        kind = "adaptive" if setup.adaptive else "multi-step"
         raise ModelError(
             f"discrete state {system.z_names[0]!r}: expected a one-step method with equal steps, "
-            f"got {kind} method {setup.method!r}; {cure}"
+            f"got {kind} method {setup.method!r}; write method=tb.RK4(dt={setup.dt:g})"
         )
     selection = coordinates_events(system) if system.loop_method else ()
     events = (*setup.events, *selection)

@@ -50,17 +50,21 @@ from tiburon.results.encoding import first_line
 from tiburon.results.record import Record, checked_record
 from tiburon.results.rows import MemoryRows
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.compatibility import refuse_method
 from tiburon.simulation.contact_start import starting_states
 from tiburon.simulation.contact_steps import refuse_long_contact_steps
 from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.execution import Execution, checked_execution
-from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
-from tiburon.simulation.integrators.method import (
-    Method,
-    refuse_contact_method,
-    refuse_exact_method,
+from tiburon.simulation.integrators.dop853 import Dop853
+from tiburon.simulation.integrators.integrator import (
+    EXACT_ATOL,
+    EXACT_RTOL,
+    Integrator,
+    checked_integrator,
 )
-from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.integrators.method import Method
+from tiburon.simulation.integrators.methods import METHODS, method_of
+from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.simulation.located_contact import mesh_parameters
 from tiburon.simulation.loop_coordinates import coordinates_element, starting_coordinates
 from tiburon.simulation.partitioned import CURRENT_SESSION, refuse_batch, run_digest, run_in_parts
@@ -81,6 +85,9 @@ DEFAULT_CONTROL_DT = 0.01
 
 DEFAULT_RECORD_DT = 0.01
 """Time between two rows by default [s]."""
+
+EXACT_DEFAULT = Dop853(EXACT_RTOL, EXACT_ATOL)
+"""Integrator of runs with exact contact by default."""
 
 START_TOLERANCE = 1e-6
 """Relative distance of the start from a prescribed path that is attributed to rounding."""
@@ -108,12 +115,7 @@ def simulate(
     contact_tolerance: float | None = None,
     sensors: Sequence[Sensor] = (),
     events: Sequence[Event | TimeEvent] = (),
-    method: str | None = None,
-    dt: float = 1e-3,
-    rtol: float | None = None,
-    atol: float | None = None,
-    adaptive: bool | None = None,
-    keep_inertia: int | None = None,
+    method: Integrator | None = None,
     redundancy_tolerance: float = 0.0,
     loop_method: LoopMethod | None = None,
     record: Record | None = None,
@@ -126,9 +128,9 @@ def simulate(
     Steps run in native code, which returns to Python about every 20 ms. Recording, progress bars,
     membership in a batch and events without actions do not change a bit of the motion.
 
-    Times are ``time + n * dt``. Duration, `Sampled.dt` and `Record.dt` must be integer multiples of
-    dt; with exact contact, a part of dt is taken of which they are. Adaptive methods choose their
-    own steps between these times, separately for each case.
+    Times are ``time + n * dt`` with the dt of the integrator. Duration, `Sampled.dt` and
+    `Record.dt` must be integer multiples of dt; with exact contact, a part of dt is taken of which
+    they are. Adaptive methods choose their own steps between these times, separately for each case.
 
     Args:
         model: The robot. After every step, positions and velocities are projected onto loop
@@ -181,17 +183,9 @@ def simulate(
             accepted, relative to the largest impulse of the step: 1e-8 by default, 1e-13 to 1e-3.
         sensors: Sensors; controllers read them from `state.sensors`, and they are recorded.
         events: Events to detect.
-        method: Integrator: "rk4", "semi_implicit_euler", "dopri5", ...; "rk4" by
-            default, "dop853" with exact contact.
-        dt: Step size [s]; for adaptive methods, the spacing of the times at which they
-            can be recorded and controlled.
-        rtol: Relative tolerance of velocities; adaptive methods only. 1e-6 by default, 1e-12 with
-            exact contact.
-        atol: Absolute tolerance in the units of the states; 1e-8 by default, 1e-13 with exact
-            contact.
-        adaptive: Whether the step size is adaptive; by default for methods that support it.
-        keep_inertia: Number of steps that share the factored mass matrix and the bias force; for
-            one-step methods with constant steps. None to compute both at every stage.
+        method: Integrator with its step and tolerances: `RK4`, `SemiImplicitEuler`,
+            `DormandPrince`, `Dop853`, `Rosenbrock`, ...; ``RK4(dt=1e-3)`` by default, and with
+            exact contact ``Dop853(rtol=1e-12, atol=1e-13)``.
         redundancy_tolerance: Singular value of the constraints, relative to the largest, below
             which they are treated as redundant, and the loop-closure error [m or rad] that the run
             may leave where they disagree: for linkages with rounded lengths and axes. By default
@@ -329,16 +323,13 @@ def prepare(model: Model, duration: float, **options: Any) -> Preparation:
 def _prepare(given: SimpleNamespace) -> Preparation:
     """Check all arguments of a run and build its system."""
     model: Model = given.model
-    world, fluid, method = given.world, given.fluid, given.method
+    world, fluid = given.world, given.fluid
     control, control_dt = controller_of(given.control)
-    contact, parameters, keep_inertia = given.contact, given.parameters, given.keep_inertia
+    contact, parameters = given.contact, given.parameters
     limits: bool = given.limits
     check_places(model, world)
     exact = isinstance(contact, str) and contact == "exact"
-    if method is None:
-        method = "dop853" if exact else "rk4"
-    if method not in METHODS:
-        raise OptionError("method", METHODS, method)
+    integrator = checked_integrator(given.method or (EXACT_DEFAULT if exact else RK4()))
     if control is not None:
         check_control(control)
     if not isinstance(limits, (bool, np.bool_)):
@@ -366,14 +357,10 @@ def _prepare(given: SimpleNamespace) -> Preparation:
                 )
         parameters = {**(parameters or {}), **cases_of(motions)} or None
     record = checked_record(given.record)
-    dt = _time("dt", given.dt, positive=True)
+    dt, method, adapting = integrator.dt, integrator.scheme, integrator.is_adaptive
     if exact and not record.every:
         lengths = (given.duration, record.dt, control_dt)
         dt = _common_interval(dt, [_time("duration", x) for x in lengths if x is not None])
-    if keep_inertia is not None:
-        # refuses what cannot keep them
-        method = keeping(METHODS[method], keep_inertia).name
-    adapting = METHODS[method].adaptive if given.adaptive is None else given.adaptive
     laws = () if adapting else _laws(given, METHODS[method], dt)
     several = place is not None and place.cases is not None
     varied = None
@@ -393,15 +380,12 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         around = surrounded(model, world, fluid, given.passive, limits, laws)
         surroundings, elements = around.world, (*around.elements, *extra)
     hold = None if control is None else _control_steps(model, control, control_dt, dt)
-    if adapting and not METHODS[method].adaptive:
-        able = [name for name, known in METHODS.items() if known.adaptive]
-        raise OptionError("method with adaptive steps", able, method)
     if not adapting:
         refuse_long_steps(elements, dt, {} if varied is None else varied.named)
     if RigidContact in map(type, elements):
-        refuse_contact_method(METHODS[method], adapting)
+        refuse_method(integrator, "rigid contact")
     if exact:
-        refuse_exact_method(METHODS[method], adapting)
+        refuse_method(integrator, "exact contact")
     setup = RunSetup(
         model=model,
         world=surroundings,
@@ -410,8 +394,8 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         hold=hold,
         method=method,
         adaptive=adapting,
-        rtol=_time("rtol", given.rtol, positive=True, default=1e-12 if exact else 1e-6),
-        atol=_time("atol", given.atol, positive=True, default=1e-13 if exact else 1e-8),
+        rtol=integrator.tolerances[0],
+        atol=integrator.tolerances[1],
         dt=dt,
         begin=_time("time", given.time),
         steps=_whole_steps("duration", _time("duration", given.duration), dt),
@@ -434,9 +418,9 @@ def _prepare(given: SimpleNamespace) -> Preparation:
             name=model.name,
         )
     if setup.loop_method:
-        _refuse_loop_method(setup, touching, exact, keep_inertia)
+        _refuse_loop_method(setup, touching, exact, integrator)
     if motions:
-        _refuse_prescribed(setup, exact, keep_inertia)
+        _refuse_prescribed(setup, exact, integrator)
     if varied is not None and GEOMETRY in varied.rows:
         _refuse_geometry(setup, touching, exact)
     if varied is not None or parted is not None:
@@ -470,7 +454,7 @@ def _laws(given: SimpleNamespace, method: Method, dt: float) -> tuple[LawChoice,
     )
     why = ""
     if method.has_memory or method.keeps_inertia:
-        why = "take method='rk4', whose steps do not depend on those before, or a smaller dt"
+        why = "take tb.RK4, whose steps do not depend on those before, or a smaller dt"
     elif given.loop_method is not None:
         why = f"leave loop_method={type(given.loop_method).__name__}(...) out, or take a smaller dt"
     elif given.contact_law == "convex":
@@ -503,8 +487,7 @@ def resume_run(
         _check_cuts(run, carried.partition)
         begun = run.header.setup
         options = {
-            "method": begun.get("method"),
-            "adaptive": begun.get("adaptive"),
+            "method": method_of(begun),
             "loop_method": loop_method_from(begun.get("loop_method") or ()),
         }
 
@@ -709,7 +692,7 @@ def _put(target: Array, part: Array, batch: tuple[int, ...]) -> None:
 
 
 def _refuse_loop_method(
-    setup: RunSetup, touching: Sequence[Any], exact: bool, keep_inertia: int | None
+    setup: RunSetup, touching: Sequence[Any], exact: bool, integrator: Integrator
 ) -> None:
     """Refuse runs in which loops cannot be held by forces or corrected accelerations."""
     model = setup.model
@@ -718,9 +701,7 @@ def _refuse_loop_method(
             f"model {model.name!r}: loop_method is for robots with loops, got none; leave it out",
             name=model.name,
         )
-    if METHODS[setup.method].is_implicit:
-        able = [name for name, known in METHODS.items() if not known.is_implicit]
-        raise OptionError("method with loop_method", able, setup.method)
+    refuse_method(integrator, "loop_method")
     if exact or any(isinstance(element, RigidContact) for element in touching):
         raise ModelError(
             f"model {model.name!r}: rigid and exact contact keep loops closed by projection; leave "
@@ -729,12 +710,6 @@ def _refuse_loop_method(
         )
     if setup.loop_method[0] not in ("penalty", "baumgarte"):
         _refuse_coordinates(setup)
-    if keep_inertia is not None:
-        raise ModelError(
-            f"model {model.name!r}: keep_inertia solves loops with a kept mass matrix; leave "
-            "loop_method or keep_inertia out",
-            name=model.name,
-        )
 
 
 def _refuse_coordinates(setup: RunSetup) -> None:
@@ -774,7 +749,7 @@ def _coordinates(
     return (coordinates_element(model, method, start, tolerance),)
 
 
-def _refuse_prescribed(setup: RunSetup, exact: bool, keep_inertia: int | None) -> None:
+def _refuse_prescribed(setup: RunSetup, exact: bool, integrator: Integrator) -> None:
     """Refuse runs in which joints cannot follow paths."""
     model, joints = (
         setup.model,
@@ -787,21 +762,15 @@ def _refuse_prescribed(setup: RunSetup, exact: bool, keep_inertia: int | None) -
             "contact='rigid' or 'compliant', or give the body a Driven joint",
             name=name,
         )
-    if keep_inertia is not None:
-        raise ModelError(
-            f"prescribed joint {name!r}: keep_inertia keeps the mass matrix of all joints; leave "
-            "one of the two out",
-            name=name,
-        )
+    refuse_method(integrator, "prescribed joints")
     if setup.loop_method:
         raise ModelError(
             f"prescribed joint {name!r}: loops are closed by projection around prescribed joints; "
             "leave loop_method out",
             name=name,
         )
-    if model.loops and METHODS[setup.method].is_implicit:
-        able = [known for known, method in METHODS.items() if not method.is_implicit]
-        raise OptionError("method with prescribed joints and loops", able, setup.method)
+    if model.loops:
+        refuse_method(integrator, "prescribed joints and loops")
 
 
 def _refuse_geometry(setup: RunSetup, touching: Sequence[Any], exact: bool) -> None:
@@ -969,6 +938,6 @@ def _whole_steps(argument: str, length: float, dt: float) -> int:
             argument,
             f"a whole number of steps of {dt:g} s",
             f"{length:g} s, {steps:.9g} steps",
-            advice=f"take dt={near:.12g}, or another {argument}",
+            advice=f"take a dt of {near:.12g} s, or another {argument}",
         )
     return whole

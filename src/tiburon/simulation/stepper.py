@@ -24,8 +24,11 @@ from tiburon.native.code import Code
 from tiburon.native.kernel import Kernel, ProgramSource, make_kernel
 from tiburon.native.row_loop import AddressTable, address_of
 from tiburon.results.record import Record
+from tiburon.simulation.compatibility import refuse_method
 from tiburon.simulation.execution import Execution, checked_execution
 from tiburon.simulation.fixed_run import BEGIN, DONE, DT, START, BoundStep, first_touch
+from tiburon.simulation.integrators.integrator import Integrator, checked_integrator
+from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.simulation.located_contact import LocatedContact
 from tiburon.simulation.loop_coordinates import coordinates_events
 from tiburon.simulation.sensing import Sensor
@@ -40,9 +43,14 @@ Bools = NDArray[np.bool_]
 MOST_CHECKED = 4
 """States whose arrays a stepper knows: two that a loop passes to and fro, and fresh ones."""
 
+EXACT_IN_STEPPER = (
+    "contact: exact contact locates events within steps, which a stepper does not; use "
+    'contact="rigid" or contact="compliant"'
+)
+
 RUN_KEYWORDS = (
     *("world", "fluid", "forces", "prescribed", "passive", "limits", "contact", "contact_pairs"),
-    *("contact_law", "contact_tolerance", "keep_inertia", "redundancy_tolerance", "loop_method"),
+    *("contact_law", "contact_tolerance", "redundancy_tolerance", "loop_method"),
     *("time",),
 )
 """Keywords of `simulate` that have a meaning for single intervals, beside those of a stepper."""
@@ -143,10 +151,9 @@ class StepperAction(Sensor):
 @public
 def stepper(
     model: Model,
-    dt: float,
     *,
+    method: Integrator | None = None,
     substeps: int = 1,
-    method: str | None = None,
     observe: Callable[..., Any] | None = None,
     reward: Callable[..., Any] | None = None,
     done: Callable[..., Any] | None = None,
@@ -167,9 +174,8 @@ def stepper(
 
     Args:
         model: The robot.
-        dt: Length of a step [s].
+        method: Integrator with equal steps, as in `simulate`; ``RK4(dt=1e-3)`` by default.
         substeps: Steps in a control interval.
-        method: Name of the integrator, as in `simulate`; its steps are equal.
         observe: Returns the observation, an array; q and v by default.
         reward: Returns one number; 0 by default.
         done: Returns whether the case has ended; never by default.
@@ -192,7 +198,7 @@ def stepper(
     Example:
         Ten thousand arms, a control interval of ten steps each::
 
-            arms = tb.stepper(arm, 1e-3, substeps=10)
+            arms = tb.stepper(arm, method=tb.RK4(dt=1e-3), substeps=10)
             state = arms.start(cases=10_000)
             result = arms.step(state, tau)
             result = arms.step(result.state, tau)
@@ -211,26 +217,26 @@ def stepper(
             "commands to step()"
         )
     substeps = at_least("substeps", substeps, 1)
+    integrator = checked_integrator(method or RK4())
+    exact = options.get("contact")
+    if isinstance(exact, str) and exact == "exact":
+        raise ModelError(EXACT_IN_STEPPER)
+    refuse_method(integrator, "a stepper")
     sensors = () if action is None else (StepperAction("action", at_least("action", action, 1)),)
     ready = prepare(
         model,
-        dt * substeps,
-        dt=dt,
-        method=method,
+        integrator.dt * substeps,
+        method=integrator,
         control=control,
         sensors=sensors,
         parameters=parameters,
-        adaptive=False,
         execution=checked_execution(execution, ("threads",), "a stepper"),
         record=Record(every=1),
         **options,
     )
     system = ready.system
     if system.is_exact:
-        raise ModelError(
-            "contact: exact contact locates events within steps, which a stepper does not; use "
-            'contact="rigid" or contact="compliant"'
-        )
+        raise ModelError(EXACT_IN_STEPPER)
     if coordinates_events(system):
         raise ModelError(
             f"loop_method: {type(system.loop_method).__name__} watches its independent velocities "

@@ -11,11 +11,41 @@ from typing import ClassVar
 
 import numpy as np
 
+from tiburon.arguments import public
+from tiburon.record import record
 from tiburon.simulation.integrators.dopri5 import attempted, hermite
+from tiburon.simulation.integrators.integrator import (
+    DEFAULT_ATOL,
+    DEFAULT_DT,
+    DEFAULT_RTOL,
+    AdaptiveIntegrator,
+)
 from tiburon.simulation.integrators.manifold import Chart, combine
 from tiburon.simulation.integrators.method import Attempt, Pair, Tableau, explicit_step
 from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.rotations import select
+
+
+@public
+@record
+class Dop853(AdaptiveIntegrator):
+    """Dormand and Prince's method of order 8, with steps that adapt to a tolerance.
+
+    Example:
+        ``tb.simulate(arm, 0.1, method=tb.Dop853(rtol=1e-10, atol=1e-10))``
+    """
+
+    name: ClassVar[str] = "dop853"
+
+    rtol: float | None = DEFAULT_RTOL
+    """Relative tolerance of velocities and states; None for equal steps."""
+
+    atol: float | None = DEFAULT_ATOL
+    """Absolute tolerance in the units of the states; None for equal steps."""
+
+    dt: float = DEFAULT_DT
+    """Spacing of the times that can be recorded and controlled, or equal step [s]."""
+
 
 NODES = (
     0.0,
@@ -293,7 +323,7 @@ dop853_step = partial(explicit_step, DOP853)
 """One step of order 8 without an error estimate."""
 
 
-class Dop853(Pair):
+class Dop853Pair(Pair):
     """The method of order 8 with estimates of orders 5 and 3."""
 
     name: ClassVar[str] = "dop853"

@@ -11,6 +11,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
+from tiburon.arguments import public
+from tiburon.record import record
+from tiburon.simulation.integrators.integrator import (
+    DEFAULT_ATOL,
+    DEFAULT_DT,
+    DEFAULT_RTOL,
+    AdaptiveIntegrator,
+)
 from tiburon.simulation.integrators.manifold import Chart, combine
 from tiburon.simulation.integrators.method import (
     Attempt,
@@ -20,6 +28,28 @@ from tiburon.simulation.integrators.method import (
     explicit_step,
 )
 from tiburon.spatial import Scalar, Scalars
+
+
+@public
+@record
+class DormandPrince(AdaptiveIntegrator):
+    """Dormand and Prince's method of order 5, with steps that adapt to a tolerance.
+
+    Example:
+        ``tb.simulate(arm, 0.1, method=tb.DormandPrince(rtol=1e-8, atol=1e-8))``
+    """
+
+    name: ClassVar[str] = "dopri5"
+
+    rtol: float | None = DEFAULT_RTOL
+    """Relative tolerance of velocities and states; None for equal steps."""
+
+    atol: float | None = DEFAULT_ATOL
+    """Absolute tolerance in the units of the states; None for equal steps."""
+
+    dt: float = DEFAULT_DT
+    """Spacing of the times that can be recorded and controlled, or equal step [s]."""
+
 
 DOPRI5 = Tableau(
     c=(0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0),
@@ -52,7 +82,7 @@ dopri5_step = partial(explicit_step, DOPRI5)
 """One step of order 5 without an error estimate: six evaluations."""
 
 
-class Dopri5(Pair):
+class Dopri5Pair(Pair):
     """The pair of orders 5 and 4."""
 
     name: ClassVar[str] = "dopri5"

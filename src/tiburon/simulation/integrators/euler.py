@@ -6,9 +6,51 @@ Symbols:
 """
 
 from collections.abc import Callable
+from typing import ClassVar
 
+from tiburon.arguments import public
+from tiburon.record import field, record
+from tiburon.simulation.integrators.integrator import DEFAULT_DT, FixedIntegrator
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.spatial import Scalar, Scalars
+
+
+@public
+@record
+class Euler(FixedIntegrator):
+    """Euler's explicit method, of order 1; for comparisons.
+
+    Example:
+        ``tb.simulate(arm, 0.1, method=tb.Euler(dt=1e-4))``
+    """
+
+    name: ClassVar[str] = "euler"
+
+    dt: float = DEFAULT_DT
+    """Step [s]."""
+
+    keep_inertia: int | None = field(default=None, kw_only=True)
+    """Number of steps that share the factored mass matrix and the bias force; None to compute both
+    at every stage."""
+
+
+@public
+@record
+class SemiImplicitEuler(FixedIntegrator):
+    """Velocities first, then positions by the new ones; of order 1.
+
+    Example:
+        ``tb.simulate(arm, 0.1, method=tb.SemiImplicitEuler(dt=1e-3))``
+    """
+
+    name: ClassVar[str] = "semi_implicit_euler"
+
+    dt: float = DEFAULT_DT
+    """Step [s]."""
+
+    keep_inertia: int | None = field(default=None, kw_only=True)
+    """Number of steps that share the factored mass matrix and the bias force; None to compute both
+    at every stage."""
 
 
 def euler_step(

@@ -99,9 +99,7 @@ def keep_inertia(method: Method, steps: int) -> Method:
         DomainError: If the method has a memory of its own, or the number of steps makes no sense.
     """
     if method.has_memory:
-        raise DomainError(
-            "keep_inertia", "a one-step method", method.name, advice="take method='rk4'"
-        )
+        raise DomainError("keep_inertia", "a one-step method", method.name, advice="take tb.RK4")
     if steps != int(steps) or steps < 1:
         raise DomainError("keep_inertia", "a whole number of steps, 1 or more", f"{steps!r}")
     return Method(

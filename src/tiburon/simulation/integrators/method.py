@@ -6,7 +6,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tiburon.errors import OptionError
 from tiburon.record import record
 from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, combine
 from tiburon.spatial import Scalar, Scalars
@@ -230,31 +229,3 @@ class Method:
         found: tuple[Scalars, Scalars, Any]
         found = self.advances(manifold, acceleration, q, w, memory, h, *time)
         return found
-
-
-def refuse_contact_method(method: Method, adaptive: bool) -> None:
-    """Refuse integrators with which rigid contact cannot act.
-
-    Raises:
-        OptionError: If steps adapt, or depend on earlier ones.
-    """
-    if adaptive or method.has_memory or method.keeps_inertia:
-        raise OptionError(
-            "method with rigid contact",
-            ("rk4", "semi_implicit_euler", "other one-step methods with adaptive=False"),
-            method.name,
-        )
-
-
-def refuse_exact_method(method: Method, adaptive: bool) -> None:
-    """Refuse integrators with which event-driven contact cannot run.
-
-    Raises:
-        OptionError: If steps do not adapt, or are implicit.
-    """
-    if not adaptive or method.is_implicit:
-        raise OptionError(
-            "method with exact contact",
-            ("dop853", "dopri5", "other explicit methods with adaptive steps"),
-            method.name,
-        )

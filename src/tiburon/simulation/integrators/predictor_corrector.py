@@ -23,13 +23,43 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.argument_checks import choice
+from tiburon.arguments import public
+from tiburon.record import record
 from tiburon.simulation.integrators.dopri5 import DOPRI5
+from tiburon.simulation.integrators.integrator import DEFAULT_DT, FixedIntegrator
 from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, Steps, combine
 from tiburon.simulation.integrators.method import explicit_stages, later
 from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.rotations import select
 from tiburon.trace.regions import where_needed, while_loop
 from tiburon.trace.regions.lanes import lanes
+
+
+@public
+@record
+class PredictorCorrector(FixedIntegrator):
+    """Block predictor-corrector of order 5 with equal steps: two evaluations a step.
+
+    Example:
+        ``tb.simulate(arm, 0.1, method=tb.PredictorCorrector(points=2, dt=1e-3))``
+    """
+
+    points: int = 1
+    """Points of a block, 1, 2 or 4, whose evaluations are made at once in the lanes of vectors."""
+
+    dt: float = DEFAULT_DT
+    """Step [s]."""
+
+    def __post_init__(self) -> None:
+        choice("PredictorCorrector: points", self.points, (1, 2, 4))
+        self._check_dt()
+
+    @property
+    def scheme(self) -> str:
+        """Name of the method that loops run."""
+        return f"b{self.points}pc5"
+
 
 ORDER = 5
 """Points that a polynomial of rates goes through."""

@@ -7,10 +7,34 @@ Symbols:
 """
 
 from collections.abc import Callable
+from typing import ClassVar
 
+from tiburon.arguments import public
+from tiburon.record import field, record
+from tiburon.simulation.integrators.integrator import DEFAULT_DT, FixedIntegrator
 from tiburon.simulation.integrators.manifold import Manifold, Steps
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.regions import function
+
+
+@public
+@record
+class RK4(FixedIntegrator):
+    """The classical Runge-Kutta method of order 4 with equal steps; the default.
+
+    Example:
+        ``tb.simulate(arm, 0.1, method=tb.RK4(dt=1e-3))``
+    """
+
+    name: ClassVar[str] = "rk4"
+
+    dt: float = DEFAULT_DT
+    """Step [s]."""
+
+    keep_inertia: int | None = field(default=None, kw_only=True)
+    """Number of steps that share the factored mass matrix and the bias force; None to compute both
+    at every stage."""
+
 
 MAX_INLINED_POSITIONS = 64
 """Position variables beyond which the sums of a stage are a function of their own."""

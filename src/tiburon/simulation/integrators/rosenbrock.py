@@ -16,7 +16,15 @@ Symbols (there):
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from tiburon.arguments import public
+from tiburon.record import record
 from tiburon.simulation.integrators.dopri5 import end_of_step, hermite
+from tiburon.simulation.integrators.integrator import (
+    DEFAULT_ATOL,
+    DEFAULT_DT,
+    DEFAULT_RTOL,
+    AdaptiveIntegrator,
+)
 from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, combine
 from tiburon.simulation.integrators.method import Attempt, Pair, later
 from tiburon.simulation.integrators.rate_jacobian import RateChanges, rate_changes
@@ -25,6 +33,28 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.shifted import ShiftedMatrix, ShiftedRight
 from tiburon.trace.regions import function
+
+
+@public
+@record
+class Rosenbrock(AdaptiveIntegrator):
+    """A linearly implicit method of order 3 for stiff systems, with adaptive steps.
+
+    Example:
+        ``tb.simulate(arm, 0.1, method=tb.Rosenbrock(rtol=1e-6, atol=1e-8))``
+    """
+
+    name: ClassVar[str] = "rosenbrock"
+
+    rtol: float | None = DEFAULT_RTOL
+    """Relative tolerance of velocities and states; None for equal steps."""
+
+    atol: float | None = DEFAULT_ATOL
+    """Absolute tolerance in the units of the states; None for equal steps."""
+
+    dt: float = DEFAULT_DT
+    """Spacing of the times that can be recorded and controlled, or equal step [s]."""
+
 
 GAMMA = 0.5
 A: tuple[tuple[float, ...], ...] = ((), (), (2.0,), (2.0, 0.0, 1.0))
@@ -57,7 +87,7 @@ def rosenbrock_step(
     return chart.state(combine(y, 1.0, RESULT, stages))
 
 
-class Rosenbrock(Pair):
+class RosenbrockPair(Pair):
     """The method of order 3 with an estimate of order 2, and a cubic interpolation."""
 
     name: ClassVar[str] = "rosenbrock"
