@@ -278,6 +278,42 @@ def test_resumed_runs_go_on_with_the_forces_of_their_laws():
     np.testing.assert_array_equal(part.resume(0.2).q, whole.q)
 
 
+@pytest.mark.parametrize("when", [0.05, 0.0504])
+def test_events_leave_parts_of_steps_in_which_laws_act(when):
+    """An action at the end of a step leaves nothing of it, and of the next one all."""
+
+    def kick(state):
+        return {"v": np.asarray(state.v) + 1.0}
+
+    robot = arm(np.random.default_rng(5), passive={"friction": 3.0, "damping": 2.0})
+
+    def kicked(when):
+        return tb.simulate(
+            robot, 0.1, v=[0.5] * 4, events=[tb.TimeEvent("kick", when, action=kick)]
+        )
+
+    run = kicked(when)
+    assert run.outcome.ok, run.outcome
+    np.testing.assert_allclose(run.q[-1], kicked(when + 1e-7).q[-1], rtol=0, atol=5e-6)
+
+
+def test_a_joint_that_crosses_its_range_in_a_step_is_stopped():
+    """The end that is closer at the start is not the one that is reached."""
+    limits = tb.JointLimits(lower=-0.5, upper=0.5)
+    block = tb.Model(
+        "block",
+        [
+            tb.Body(
+                "block",
+                joint=tb.Prismatic("slide", limits=limits),
+                inertia=tb.Inertia.box(1.0, (0.1, 0.1, 0.1)),
+            )
+        ],
+    )
+    run = tb.simulate(block, 0.5, q=[-0.05], v=[30.0], world=FREE, **every(dt=2e-2))
+    np.testing.assert_allclose(run.q[1:], 0.5, rtol=0, atol=1e-9)
+
+
 def test_steps_that_resolve_all_laws_are_those_of_the_method():
     """Weak friction and damping act at the stages: nothing is chosen, and no state is added."""
     mild = slider(passive=tb.JointPassive(friction=1e-3, damping=0.1))

@@ -416,7 +416,8 @@ class HeldLaw(NamedTuple):
             below, above = x - self.lower, self.upper - x
             sign: Scalar = 1.0 if self.law.ends[0] else -1.0
             if all(self.law.ends):
-                sign = np.where(below < above, 1.0, -1.0)
+                # the end that is closer to where the joint goes; at rest, to where it is
+                sign = np.where(below + 2.0 * h * speed < above, 1.0, -1.0)
             gap = np.where(sign > 0.0, below, above)
             # the end of the range that was pushed in the last step
             pushed = np.maximum(sign * self.forces["stop_force"], 0.0)

@@ -31,6 +31,7 @@ from tiburon.contact.rigid import (
 )
 from tiburon.contact.rows import PointRows
 from tiburon.loops.metric import MIN_CUT
+from tiburon.simulation.system import SHORTEST_STEP
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.regions import where_needed
 from tiburon.trace.value import require
@@ -173,6 +174,8 @@ def end_of_step(
     """
     nv, (q, w), (q1, w1) = system.model.nv, start, after
     v, z = w[:nv], tuple(u[system.discrete])
+    # what an event leaves of a step may be nothing, and forces are impulses over time
+    h = np.maximum(h, SHORTEST_STEP)
 
     def ended(*, binds: bool) -> _Ended:
         """Return the end of the step, with friction, stops and contacts or without."""
