@@ -310,7 +310,7 @@ def test_a_joint_that_crosses_its_range_in_a_step_is_stopped():
             )
         ],
     )
-    run = tb.simulate(block, 0.5, q=[-0.05], v=[30.0], world=FREE, **every(dt=2e-2))
+    run = tb.simulate(block, 0.5, q=[-0.05], v=[30.0], world=FREE, **every(method=tb.RK4(dt=2e-2)))
     np.testing.assert_allclose(run.q[1:], 0.5, rtol=0, atol=1e-9)
 
 
