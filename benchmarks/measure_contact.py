@@ -154,9 +154,8 @@ def _sides(
             v=v,
             world=world,
             control=control,
-            execution=tb.Execution(threads=threads),
             record=tb.Record(every=steps),
-            **options,
+            **{**options, "execution": tb.Execution(threads=threads, progress=False)},
         )
 
     peers = {}
@@ -383,9 +382,8 @@ def _foot_pads(duration: float) -> Figure:
             STEPS * STEP,
             q=q,
             v=v,
-            execution=tb.Execution(threads=1),
             record=tb.Record(every=STEPS),
-            **options,
+            **{**options, "execution": tb.Execution(threads=1, progress=False)},
         )
 
     peers = {}
