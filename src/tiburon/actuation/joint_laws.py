@@ -9,9 +9,10 @@ end of the step corrects them, so that the new mean forces obey their laws:
     stop                    f >= 0, and f = 0 where the joint ends within its range
 
 The first are linear: h (theta d + theta^2 h k) joins the mass matrix on its diagonal, where the
-armature is. The others are rows of the problem that contacts are solved in, and are solved together
-with them (`tiburon.contact.rigid.BoundRow`). Forces change little from step to step; what the end
-of a step corrects is of second order in its length, and so is the error of the motion.
+armature is; at the stages already, so that links without inertia of their own move. The others are
+rows of the problem that contacts are solved in, and are solved together with them
+(`tiburon.contact.rigid.BoundRow`). Forces change little from step to step; what the end of a step
+corrects is of second order in its length, and so is the error of the motion.
 
 Symbols:
     h           length of the step [s]
@@ -279,6 +280,9 @@ class JointLaw:
     rest: float = 0.0
     """Position without spring force [m or rad]."""
 
+    stage_inertia: float = 0.0
+    """What damping and spring add to the armature at the stages of a step [kg or kg m^2]."""
+
     lower: float = -math.inf
     """Smallest position [m or rad]; minus infinity for none."""
 
@@ -316,8 +320,9 @@ class JointLaw:
         )
 
     def parameters(self) -> tuple[float, ...]:
-        """Return rate, damping, friction, stiffness and rest, and finite limits."""
-        passive = (self.rate, self.damping, self.friction, self.stiffness, self.rest)
+        """Return all numbers in the order of the fields, of the limits the finite ones."""
+        springs = (self.stiffness, self.rest, self.stage_inertia)
+        passive = (self.rate, self.damping, self.friction, *springs)
         return (*passive, *(x for x in (self.lower, self.upper) if math.isfinite(x)))
 
     def structure(self) -> Hashable:
@@ -346,6 +351,7 @@ class HeldLaw(NamedTuple):
     friction: Scalar
     stiffness: Scalar
     rest: Scalar
+    stage_inertia: Scalar
     lower: Scalar
     upper: Scalar
 
@@ -499,7 +505,7 @@ class JointLaws(Element):
         given, states, found = iter(p), iter(z), []
         for law in self.laws:
             joint = model.joint(law.joint)
-            rate, damping, friction, stiffness, rest = (next(given) for _ in range(5))
+            rate, damping, friction, stiffness, rest, inertia = (next(given) for _ in range(6))
             lower, upper = (
                 next(given) if finite else end
                 for finite, end in zip(law.ends, (law.lower, law.upper), strict=True)
@@ -519,6 +525,7 @@ class JointLaws(Element):
                     friction,
                     stiffness,
                     rest,
+                    inertia,
                     lower,
                     upper,
                     {name: next(states) for name in law.forces},
@@ -531,6 +538,15 @@ class JointLaws(Element):
     def at_stages(self) -> "LawsAtStages":
         """The same friction, damping and springs as forces of a state."""
         return LawsAtStages(self.name, self)
+
+    def stage_inertias(self, model: Model, p: Scalars) -> dict[int, Scalar]:
+        """Return what damping and springs add to armatures at stages, by velocity variable."""
+        found: dict[int, Scalar] = {}
+        for held in self.held(model, p, (0.0,) * len(self.discrete_state_names(model))):
+            if held.law.is_linear:
+                own = held.ratio * held.ratio * held.stage_inertia
+                found[held.variable] = found.get(held.variable, 0.0) + own
+        return found
 
     def act(self, now: ElementContext) -> Action:
         """Return the mean forces over the last step, and what springs hold and the others lose."""
@@ -597,7 +613,10 @@ def _passive_law(model: Model, joint: Joint, choice: LawChoice, *, acts: bool) -
     rate = choice.rate_of(passive, joint)
     if not acts:
         values |= dict.fromkeys(words, 0.0)
-    return JointLaw(joint.name, k, rate, named=named, **values)
+    h = RESOLVED_RATE / choice.limit
+    part = float(end_weight(np.float64(rate * h)))
+    inertia = h * part * (values["damping"] + part * h * values.get("stiffness", 0.0))
+    return JointLaw(joint.name, k, rate, named=named, stage_inertia=inertia, **values)
 
 
 def _range(joint: Joint, dof_index: int) -> tuple[float, float]:

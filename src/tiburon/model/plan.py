@@ -365,6 +365,21 @@ class Plan:
         ]
         return replace(self, bodies=tuple(bodies))
 
+    def with_added_armatures(self, added: Mapping[int, Scalar]) -> "Plan":
+        """Return the same plan with more armature, by velocity variable [kg m^2 or kg].
+
+        That of a variable which coupled joints follow counts once, at its own joint.
+        """
+        bodies = []
+        for body in self.bodies:
+            here = range(body.v.start, body.v.stop) if body.joint.nv else range(0)
+            if any(i in added for i in here):
+                own = body.armature or (0.0,) * len(here)
+                more = (added.get(i, 0.0) for i in here)
+                body = replace(body, armature=tuple(a + b for a, b in zip(own, more, strict=True)))
+            bodies.append(body)
+        return replace(self, bodies=tuple(bodies))
+
     def in_water(self, added: Sequence[ArticulatedInertia | None]) -> "Plan":
         """Return the same plan with the added mass of each body."""
         bodies = [replace(body, added=I_A) for body, I_A in zip(self.bodies, added, strict=True)]

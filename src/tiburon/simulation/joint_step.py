@@ -7,7 +7,8 @@ step too, are rows of the same problem.
 Symbols:
     q1, v1      state at the end of the step under the forces of the last one
     H           mass matrix, with what damping and springs add to its diagonal
-    r           impulses by which damping and springs would change if v1 stayed
+    r           impulses by which damping and springs would change if v1 stayed, and what their
+                added armatures kept from v1
     c           impulses with the forces of friction and stops in the last step
     p           impulses of friction, stops and contacts
 
@@ -74,8 +75,13 @@ class LawTerms(NamedTuple):
     """Impulses of the last step along them, the other way."""
 
     @classmethod
-    def of(cls, held: list[HeldLaw], q: Scalars, v: Scalars, v1: Scalars, h: Scalar) -> "LawTerms":
-        """Return the terms of a step from a state, with the velocity v1 at its end."""
+    def of(
+        cls, held: list[HeldLaw], q: Scalars, v: Scalars, v1: Scalars, h: Scalar, gain: Scalars
+    ) -> "LawTerms":
+        """Return the terms of a step from a state, with the velocity v1 at its end.
+
+        `gain` is the change of velocity that the stages found with added armatures.
+        """
         found = cls(held, [], {}, {}, [], [], {})
         for k, law in enumerate(held):
             i = law.variable
@@ -84,6 +90,8 @@ class LawTerms(NamedTuple):
                 force = law.linear_force(law.measured(q, v), law.ratio * v1[i], h)
                 _add(found.added, i, law.ratio * law.ratio * h * law.slope(h))
                 _add(found.change, i, law.ratio * h * (force - law.forces["damping_force"]))
+                if gain:
+                    _add(found.change, i, law.ratio * law.ratio * law.stage_inertia * gain[i])
             found.forces.append(force)
             for name, bound in law.bounds(q, v, h):
                 found.names.append((k, name))
@@ -159,6 +167,8 @@ def end_of_step(
     h: Scalar,
     time: Scalar,
     p: Scalars,
+    *,
+    explicit: bool = True,
 ) -> tuple[Scalars, Scalars, Scalars]:
     """Return configuration, velocities with inner states, and held values at the end of a step.
 
@@ -171,6 +181,7 @@ def end_of_step(
         h: Length of the step [s].
         time: Time at its start [s].
         p: Run-time parameters of the elements.
+        explicit: Whether accelerations at the stages were those with added armatures.
     """
     nv, (q, w), (q1, w1) = system.model.nv, start, after
     v, z = w[:nv], tuple(u[system.discrete])
@@ -179,7 +190,11 @@ def end_of_step(
 
     def ended(*, binds: bool) -> _Ended:
         """Return the end of the step, with friction, stops and contacts or without."""
-        posed = posed_end(system, manifold, start, after, u, h, time, p, binds=binds)
+        if not (binds or linear):
+            return _Ended(q1, tuple(w1[:nv]), _states_after(system, None, None, (), z, h), 1.0)
+        posed = posed_end(
+            system, manifold, start, after, u, h, time, p, binds=binds, explicit=explicit
+        )
         found, states = solved_end(system, posed, v, u, h, time) if binds else (None, ())
         mean, v_after, good = posed.mean_change, posed.v_free, 1.0
         if found is not None:
@@ -191,9 +206,11 @@ def end_of_step(
         back = manifold.reexpress(v_after, posed.ahead, q_after)
         return _Ended(q_after, tuple(back), _states_after(system, posed, found, states, z, h), good)
 
+    held = _held(system, z, p)
+    linear = any(law.law.is_linear for law in held)
     ahead = manifold.displaced(q, v, h)
     v1 = manifold.reexpress(w1[:nv], q1, ahead)
-    binds: Any = LawTerms.of(_held(system, z, p), q, v, v1, h).may_bind(v1, h)
+    binds: Any = LawTerms.of(held, q, v, v1, h, ()).may_bind(v1, h)
     if binds is not True and system.ends_in_contact:
         near = system.may_touch(q, (ahead, q1), v, h, time, p)
         binds = near if near is True or binds is False else binds | near
@@ -239,6 +256,7 @@ def posed_end(
     p: Scalars,
     *,
     binds: bool = True,
+    explicit: bool = True,
 ) -> StepEnd:
     """Return the problem at the end of a step; arguments of `end_of_step`.
 
@@ -249,7 +267,8 @@ def posed_end(
     ahead = manifold.displaced(q, v, h)
     v1 = manifold.reexpress(w1[:nv], q1, ahead)
     plan = system.plan_at(ahead, v, time + h)
-    terms = LawTerms.of(_held(system, z, p), q, v, v1, h)
+    gain = tuple(b - a for a, b in zip(v, w1[:nv], strict=True)) if explicit else ()
+    terms = LawTerms.of(_held(system, z, p), q, v, v1, h, gain)
     # impulses do not change the velocities of joints on paths
     fixed: list[int] = []
     for joint in system.prescribed(time + h, p):
@@ -307,7 +326,7 @@ def solved_end(
 
 def _states_after(
     system: "System",
-    posed: StepEnd,
+    posed: StepEnd | None,
     found: RigidStep | None,
     states: Scalars,
     z: Scalars,
@@ -315,7 +334,7 @@ def _states_after(
 ) -> Scalars:
     """Return the discrete states after a step: the mean forces of all laws and the contacts.
 
-    `found` is None where friction, stops and contacts do not act.
+    `found` is None where friction, stops and contacts do not act, `posed` where nothing does.
     """
     assert system.laws is not None
     at_z, after = system.laws[1], list(z)
@@ -323,7 +342,10 @@ def _states_after(
         element, at_contact, _ = system.contact
         assert isinstance(element, RigidContact)
         after[at_contact] = states or element.states_apart(z[at_contact])
-    after[at_z] = _forces_after(posed, found, z[at_z], h)
+    own = z[at_z]
+    after[at_z] = (*(0.0 for _ in own[:-1]), own[-1])
+    if posed is not None:
+        after[at_z] = _forces_after(posed, found, own, h)
     return tuple(after)
 
 

@@ -189,7 +189,9 @@ class Stepping:
 
             if system.laws is not None:
                 q, w, memory = free()
-                q, w, held = end_of_step(system, manifold, start[:2], (q, w), u, h, time, p)
+                q, w, held = end_of_step(
+                    system, manifold, start[:2], (q, w), u, h, time, p, explicit=implicit is None
+                )
             elif system.ends_in_contact:
                 q, w, memory, held = system.touch(manifold, rates, start, free, u, h, time, p)
             else:

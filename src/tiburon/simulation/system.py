@@ -472,6 +472,7 @@ class System:
             q, w = guided.q, (*guided.v, *w[self.model.nv :])
         q, v, x = self._parts(q, w)
         here, driving, own = self._acting(q, v, x, u, time, p, updated)
+        here = here._replace(plan=self._at_stages(here.plan, p))
         vd, forces = self._accelerations(
             here, q, v, x, driving.force, self.prescribed(time, p), guided
         )
@@ -1042,6 +1043,14 @@ class System:
             if isinstance(element, JointLaws):
                 return element, at.z, at.p
         return None
+
+    def _at_stages(self, plan: Plan, p: Scalars | None) -> Plan:
+        """Return the layout with what stiff laws of joints add to armatures within a step."""
+        if self.laws is None:
+            return plan
+        element, _, at_p = self.laws
+        numbers = self._run_time(ELEMENTS) if p is None else p
+        return plan.with_added_armatures(element.stage_inertias(self.model, numbers[at_p]))
 
     @cached_property
     def acts_in_contact(self) -> bool:
