@@ -96,7 +96,7 @@ def test_batch_resumed_and_single_runs_have_the_same_bits(tmp_path):
     ("change", "named"),
     [
         ({"loop_method": "penalty"}, "loop_method"),
-        ({"loop_method": tb.Penalty(1e4), "method": tb.Rosenbrock()}, "rosenbrock"),
+        ({"loop_method": tb.Penalty(1e4), "method": tb.Rosenbrock()}, "Rosenbrock"),
         ({"loop_method": tb.Penalty(1e4), "method": tb.RK4(keep_inertia=2)}, "keep_inertia"),
     ],
 )

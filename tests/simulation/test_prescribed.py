@@ -472,5 +472,5 @@ def test_exact_contact_and_kept_inertia_are_refused():
         tb.simulate(
             robot, 0.1, prescribed=given, world=floor, q=robot.poses["stand"], contact="exact"
         )
-    with pytest.raises(tb.ModelError, match="keep_inertia"):
+    with pytest.raises(tb.DomainError, match="keep_inertia"):
         tb.simulate(robot, 0.1, prescribed=given, method=tb.RK4(keep_inertia=2))
