@@ -13,8 +13,7 @@ Symbols:
     p           impulses of friction, stops and contacts
 
     v = v1 + H^-1 (r - c + J^T p)
-    q = q1 + h (H^-1 (r - c) / 2 + the shift by p that contacts determine), and
-        h (theta - 1/2) (v - v0) along joints with damping and springs
+    q = q1 + h (H^-1 (r - c) / 2 + the shift by p that contacts determine)
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -98,15 +97,6 @@ class LawTerms(NamedTuple):
                 found.names.append((k, name))
                 found.bounds.append(bound)
                 _add(found.removed, i, -law.ratio * h * law.forces[name])
-        return found
-
-    def weights(self, h: Scalar) -> dict[int, Scalar]:
-        """Return theta of each velocity variable with damping or a spring, of the fastest law."""
-        found: dict[int, Scalar] = {}
-        for law in self.held:
-            if law.law.is_linear:
-                weight, i = law.weight(h), law.variable
-                found[i] = np.maximum(found[i], weight) if i in found else weight
         return found
 
     def may_bind(self, v1: Scalars, h: Scalar) -> Any:
@@ -211,11 +201,7 @@ def end_of_step(
             mean = tuple(a + b for a, b in zip(mean, found.shifted, strict=True))
             v_after = found.v
             good = _is_good(system, posed, found)
-        # joints move at the mean velocity that their laws know
-        moved, before = list(mean), manifold.reexpress(v, q, posed.ahead)
-        for i, weight in posed.terms.weights(h).items():
-            moved[i] = moved[i] + (weight - 0.5) * (v_after[i] - before[i])
-        change = manifold.reexpress(tuple(moved), posed.ahead, q1)
+        change = manifold.reexpress(mean, posed.ahead, q1)
         q_after = manifold.normalize(manifold.displaced(q1, change, h))
         back = manifold.reexpress(v_after, posed.ahead, q_after)
         return _Ended(q_after, tuple(back), _states_after(system, posed, found, states, z, h), good)
