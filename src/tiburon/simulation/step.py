@@ -188,7 +188,12 @@ class Stepping:
                 return method.advance(manifold, under(u, start), *start, h, time)
 
             if system.laws is not None:
-                q, w, memory = free()
+                if system.ends_in_contact and implicit is None:
+                    q, w, memory = system.beside_contact(
+                        manifold, rates, start, free, u, h, time, p
+                    )
+                else:
+                    q, w, memory = free()
                 q, w, held = end_of_step(
                     system, manifold, start[:2], (q, w), u, h, time, p, explicit=implicit is None
                 )

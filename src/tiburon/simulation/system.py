@@ -1115,9 +1115,8 @@ class System:
             touched, good = (np.where(x, 1.0, 0.0) for x in (found.touched, good))
             return q_after, tuple(v_after), tuple(states), touched, good
 
-        back = manifold.reexpress(v_ahead, ahead, q)
-        mean = tuple(0.5 * (a + b) for a, b in zip(v, back, strict=True))
-        near = self.may_touch(q, (ahead, manifold.displaced(q, mean, h)), v, h, time, p)
+        end = self._end_without_contact(manifold, q, v, ahead, v_ahead, h)
+        near = self.may_touch(q, (ahead, end), v, h, time, p)
         if near is True:
             q_after, v_after, states, touched, good = ended()
         else:
@@ -1190,6 +1189,51 @@ class System:
         middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
         acceleration = rates(middle, w, u, time + 0.5 * h)[: self.model.nv]
         return ahead, manifold.velocity_ahead(q, middle, ahead, v, acceleration, h)
+
+    @staticmethod
+    def _end_without_contact(
+        manifold: Any, q: Scalars, v: Scalars, ahead: Scalars, v_ahead: Scalars, h: Scalar
+    ) -> Scalars:
+        """Return the position at the end of a step of constant forces; see `_without_contact`."""
+        back = manifold.reexpress(v_ahead, ahead, q)
+        mean = tuple(0.5 * (a + b) for a, b in zip(v, back, strict=True))
+        found: Scalars = manifold.displaced(q, mean, h)
+        return found
+
+    def beside_contact(
+        self,
+        manifold: Any,
+        rates: Callable[..., Scalars],
+        start: tuple[Scalars, Scalars, Any],
+        free: Callable[[], tuple[Scalars, Scalars, Any]],
+        u: Scalars,
+        h: Scalar,
+        time: Scalar,
+        p: Scalars,
+    ) -> tuple[Scalars, Scalars, Any]:
+        """Return the state at the end of a step without contact, before laws of joints act.
+
+        Where something may touch, forces are those in the middle of a step of constant velocity:
+        what the robot would do if contacts did not hold it enters nothing. Arguments of `touch`.
+        """
+        (q, w, memory), nv = start, self.model.nv
+        v = w[:nv]
+        ahead, v_ahead = self._without_contact(manifold, rates, q, w, u, h, time)
+        end = self._end_without_contact(manifold, q, v, ahead, v_ahead, h)
+        near = self.may_touch(q, (ahead, end), v, h, time, p)
+        q_end = tuple(manifold.normalize(end))
+        v_end = tuple(manifold.reexpress(v_ahead, ahead, q_end))
+        if not (self.nx or memory):
+            if near is True:
+                return q_end, v_end, memory
+            return *where_needed(~near, lambda: free()[:2], (q_end, v_end)), memory
+        q_free, w_free, memory = free()
+        if near is not True:
+            q_end, v_end = (
+                tuple(np.where(near, a, b) for a, b in zip(*pair, strict=True))
+                for pair in ((q_end, q_free), (v_end, w_free[:nv]))
+            )
+        return q_end, (*v_end, *w_free[nv:]), memory
 
     def may_touch(
         self,
