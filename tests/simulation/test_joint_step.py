@@ -124,6 +124,19 @@ def test_a_stop_at_rest_carries_the_weight_exactly():
     assert np.abs(run.get("joint_acceleration").values[-1]).max() < 1e-6
 
 
+def test_an_upper_stop_pushes_down():
+    """The same the other way up: the force of the stop on the joint is negative."""
+    limits = tb.JointLimits(lower=-0.2, upper=0.3)
+    joint = tb.Prismatic("lift", (0, 0, 1), limits=limits)
+    inertia = tb.Inertia.box(2.0, (0.1, 0.1, 0.1))
+    block = tb.Model("block", [tb.Body("block", joint=joint, inertia=inertia)])
+    up = tb.World(gravity=(0.0, 0.0, 9.81))
+    run = tb.simulate(block, 2.0, q=[0.1], world=up, method=tb.RK4(dt=5e-3))
+    assert run.q[-1, 0] == pytest.approx(0.3, abs=1e-9)
+    assert np.abs(run.v[-1]).max() < 1e-9
+    assert run.z[-1, 0] == pytest.approx(-2.0 * 9.81, rel=1e-6)
+
+
 def test_stops_of_both_sides_and_of_followers_hold():
     """A pendulum between two stops, followed by a joint with a narrower range."""
     swing = tb.Revolute("swing", (0, 1, 0), limits=tb.JointLimits(lower=-0.5, upper=0.9))

@@ -920,7 +920,7 @@ class LoadSharingControl(RunTimeFields):
 
         Args:
             own: Run-time fields.
-            fade: What is left of the weights, 0 to 1.
+            fade: Remaining share of the weights, 0 to 1.
         """
         if not isinstance(self.smoothing, SmoothingPenalty):
             return 0.0, []

@@ -482,7 +482,7 @@ def guarded_store(
         files: The files of a run.
         layouts: Layouts of all arrays that may be read; entries may be added later.
         read_only: Whether the store is read-only.
-        bound: Checks chunks that are read, and is told of those that are written.
+        bound: Checks chunks that are read, and registers those that are written.
     """
     from zarr.core.buffer import default_buffer_prototype
     from zarr.storage import LocalStore

@@ -284,7 +284,7 @@ def _recorder(
 
 
 def _finish(loop: "_Loop", recorder: Recorder, checkpoint: Callable[[], Checkpoint]) -> Trajectory:
-    """Complete the outcomes of a run, write what is left of it, and return it."""
+    """Complete the outcomes of a run, write its remaining rows, and return it."""
     run, setup = loop.run, loop.setup
     system = run.system
     if run.state.base is None and run.held.base is None:
