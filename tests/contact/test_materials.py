@@ -33,6 +33,34 @@ def test_equal_surfaces_of_hunt_and_crossley_halve_stiffness_and_dissipation():
     assert (both.normal_stiffness, both.dissipation) == (5e3, 0.3)
 
 
+def test_of_two_surfaces_one_with_the_rule_larger_decides():
+    """Friction is the larger one if either surface says so; restitution stays the smaller one."""
+    rough = tb.ContactMaterial(0.9, 0.7, restitution=0.6)
+    smooth = tb.ContactMaterial(0.2, 0.1, restitution=0.3)
+    larger = tb.ContactMaterial(0.2, 0.1, restitution=0.3, friction_rule="larger")
+    for pair in ((rough, smooth), (smooth, rough)):
+        assert combined_material(*pair).values[:3] == (0.2, 0.1, 0.3)
+    for pair in ((rough, larger), (larger, rough)):
+        assert combined_material(*pair).values[:3] == (0.9, 0.7, 0.3)
+    assert combined_material(None, larger).friction_rule == "larger"
+    with pytest.raises(tb.ModelError, match="friction_rule must be 'smaller' or 'larger', got 3"):
+        tb.Ground(friction_rule=3)
+
+
+def test_the_ground_of_a_case_keeps_the_rule_of_friction():
+    """With the larger coefficient, friction of the ground below that of a body changes nothing."""
+    size = (0.2, 0.2, 0.1)
+    shape = tb.Shape(tb.BoxShape(size), material=tb.ContactMaterial(0.7))
+    box = tb.Body("box", joint=tb.Free("box"), inertia=tb.Inertia.box(1.0, size), shapes=(shape,))
+    world = tb.World(ground=tb.Ground(static_friction=0.1, friction_rule="larger"))
+    state = {"q": [1.0, 0, 0, 0, 0, 0, 0.05], "v": [0, 0, 0, 2.0, 0, 0], "world": world}
+    given = {"ground.static_friction": [0.1, 0.5, 0.9]}
+    v = tb.simulate(tb.Model("box", [box]), 0.1, parameters=given, **state).v[-1]
+    np.testing.assert_array_equal(v[0], v[1])
+    # it slides all the time: m v' = -mu m g
+    np.testing.assert_allclose(v[[0, 2], 3], 2.0 - 0.1 * 9.81 * np.array([0.7, 0.9]), rtol=1e-6)
+
+
 def test_patches_of_the_ground_have_materials_of_their_own():
     ice = tb.ContactMaterial(0.05)
     moss = tb.ContactMaterial(0.9, restitution=0.1)

@@ -207,7 +207,11 @@ def rich_models(draw):
         ],
         "contact_pairs": [
             tb.ContactPair(last, "world", touches=False),
-            tb.ContactPair("hinged", "world", material=tb.ContactMaterial(*rng.random(1))),
+            tb.ContactPair(
+                "hinged",
+                "world",
+                material=tb.ContactMaterial(*rng.random(1), friction_rule="larger"),
+            ),
         ],
         "actuators": [
             tb.Actuator("plain", moving[0]),

@@ -44,10 +44,10 @@ def test_mjcf_friction_and_pairs(tmp_path):
         warnings.simplefilter("error")
         robot = load(tmp_path, MJCF.format(world="", contact=pairs))
     found = materials(robot)
-    assert found["a"] == [tb.ContactMaterial(0.5)]
-    assert found["b"] == [tb.ContactMaterial(0.0)]
+    assert found["a"] == [tb.ContactMaterial(0.5, friction_rule="larger")]
+    assert found["b"] == [tb.ContactMaterial(0.0, friction_rule="larger")]
     assert found["c"] == []
-    assert found["d"] == [tb.ContactMaterial(1.0)]
+    assert found["d"] == [tb.ContactMaterial(1.0, friction_rule="larger")]
     assert {(p.first, p.second, p.touches) for p in robot.contact_pairs} == {
         ("a", "b", True),
         ("a", "e", False),
@@ -60,11 +60,11 @@ def test_mjcf_friction_and_pairs(tmp_path):
     floor = tb.World(ground=tb.Ground(static_friction=0.8))
     touching = {one.name: one.material.static_friction for one in candidates_of(robot, floor)}
     assert touching == {
-        "a/ground": 0.5,
-        "b/ground": 0.0,
-        "d/ground": 0.8,
-        "e/ground": 0.8,
-        "b/e": 0.0,
+        "a/ground": 0.8,
+        "b/ground": 0.8,
+        "d/ground": 1.0,
+        "e/ground": 1.0,
+        "b/e": 1.0,
         "a/b": 0.3,
     }
 
@@ -90,7 +90,7 @@ def test_mjcf_ground(tmp_path):
     plane = '<geom type="plane" size="5 5 .1" pos="0 0 0.3" friction="0.7"/>'
     (tmp_path / "world.xml").write_text(MJCF.format(world=plane, contact=""))
     assert tb.load_world(tmp_path / "world.xml").ground == tb.Ground(
-        0.3, static_friction=0.7, contact_bits=(1, 1)
+        0.3, static_friction=0.7, contact_bits=(1, 1), friction_rule="larger"
     )
     field = '<geom type="hfield" hfield="h" pos="1 2 3"/>'
     text = MJCF.format(world=field, contact="")

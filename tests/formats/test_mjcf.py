@@ -7,6 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.tolerances import ALGEBRA, assert_close
+from tiburon.contact.candidates import candidates_of
 
 mujoco = pytest.importorskip("mujoco", reason="MJCF is read by MuJoCo")
 
@@ -474,6 +475,35 @@ def test_what_is_left_out_is_named(tmp_path):
     assert "law of 1 servos or muscles, which are actuators of forces here: 'servo'" in message
     assert "1 mocap bodies, which are fixed here; models do not support them: 'hand'" in message
     assert "turning and rolling of 1 contacts (condim above 3), which slide only: 'tyre'" in message
+
+
+def test_friction_of_two_geometries_is_the_larger_one(tmp_path):
+    """A block with condim 1 on a floor with condim 3 has the friction of the floor."""
+    path = tmp_path / "block.xml"
+    floor = '<geom name="floor" type="plane" size="5 5 1" friction="0.6"/>'
+    text = one_body('<freejoint/><geom type="box" size=".1 .1 .1" condim="1" friction=".4"/>', "")
+    path.write_text(f"<mujoco>{text.replace('<worldbody>', '<worldbody>' + floor, 1)}</mujoco>")
+    model, world = tb.load(path), tb.load_world(path)
+    found = {c.name: c.material.static_friction for c in candidates_of(model, world)}
+    assert list(found.values()) == [0.6, 1.0], found
+
+
+def test_friction_that_depends_on_more_than_the_larger_one_is_named(tmp_path):
+    """A geometry with condim 1 and more friction than others, and priorities."""
+    path = tmp_path / "block.xml"
+    extra = (
+        '<worldbody><geom name="ice" type="plane" size="5 5 1" friction="0.1" priority="1"/>'
+        "</worldbody>"
+    )
+    body = '<freejoint/><geom name="pad" size=".1" condim="1" friction=".4"/>'
+    path.write_text(f"<mujoco>{one_body(body, extra)}</mujoco>")
+    with pytest.warns(tb.ModelWarning) as caught:
+        tb.load(path)
+    message = str(caught[0].message)
+    assert "friction of 1 geometries with condim 1 was left out" in message
+    assert "down to 0.1" in message
+    assert "geom 'pad'" in message
+    assert "the priority of geometries was left out" in message
 
 
 def test_gravity_compensation_is_that_of_mujoco(tmp_path):

@@ -10,7 +10,7 @@ BALL = tb.Model("ball", [tb.Body("b", joint=tb.Free("f"), inertia=tb.Inertia.sph
 WORLDS = [
     tb.World(),
     tb.World(gravity=(1.0, 0.0, -9.0), ground=tb.Ground(0.3, static_friction=0.5)),
-    tb.World(ground=tb.Ground(contact_bits=(3, 4))),
+    tb.World(ground=tb.Ground(contact_bits=(3, 4), friction_rule="larger")),
     tb.World(
         ground=tb.Ground(
             grid=tb.GroundGrid((0.5, 0.25), ((0.0, 0.1, 0.2), (0.3, -0.1, 0.0)), (1.0, -2.0), True),

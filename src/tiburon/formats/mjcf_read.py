@@ -10,11 +10,12 @@ index. Skipped silently, because they are not part of a robot: cameras, lights, 
 contacts. Skipped with a warning, because they act on the robot: tendons, flexible
 parts, friction against turning and rolling.
 
-Sliding friction of geometries is that of their shapes, none where condim is 1; so are their bits
-(contype, conaffinity), where not all match. Contact pairs and exclusions of geometries and bodies
-are those of their bodies. Links of one tree touch where pairs are named. The first level plane or
-height field of the world body is the ground of `load_world`; all other geometry of the world body,
-such as tables and walls, is that of a fixed body, "worldbody".
+Sliding friction of geometries is that of their shapes, none where condim is 1; of two surfaces the
+larger one counts. So are their bits (contype, conaffinity), where not all match. Contact pairs and
+exclusions of geometries and bodies are those of their bodies. Links of one tree touch where pairs
+are named. The first level plane or height field of the world body is the ground of `load_world`;
+all other geometry of the world body, such as tables and walls, is that of a fixed body,
+"worldbody".
 
 A MuJoCo body has any number of joints, which act one after the other on its own frame, each at its
 own anchor p:
@@ -244,8 +245,7 @@ def read_shapes(
         touches = i in touching
         drawn = int(compiled.geom_group[i]) < HIDDEN_GROUP
         role = "both" if touches and drawn else "collision" if touches else "visual"
-        surface = (compiled.geom_friction[i], compiled.geom_condim[i])
-        material = _material(*surface) if touches else None
+        material = _surface(compiled, i) if touches else None
         shapes.setdefault(body, []).append(
             Shape(geometry, pose, role, _color(compiled, i), names.geom(i), material, bits.get(i))
         )
@@ -319,6 +319,39 @@ def _material(friction: Any, condim: Any) -> ContactMaterial:
     return ContactMaterial(float(friction[0]) if int(condim) > 1 else 0.0)
 
 
+def _surface(compiled: CompiledModel, i: int) -> ContactMaterial:
+    """Return the surface of a geometry.
+
+    Of two, MuJoCo takes the larger coefficient and the larger condim: one without friction has
+    that of the other.
+    """
+    own = _material(compiled.geom_friction[i], compiled.geom_condim[i])
+    return replace(own, friction_rule="larger")
+
+
+def _note_surfaces(compiled: CompiledModel, findings: Findings) -> None:
+    """Report contacts whose friction in MuJoCo is not the larger of that of two surfaces."""
+    touching = sorted(touching_geoms(compiled))
+    smooth = [i for i in touching if compiled.geom_condim[i] == 1]
+    rough = [i for i in touching if compiled.geom_condim[i] > 1]
+    least = min((float(compiled.geom_friction[i][0]) for i in rough), default=math.inf)
+    lost = [i for i in smooth if float(compiled.geom_friction[i][0]) > least]
+    if lost:
+        findings.add(
+            f"friction of {len(lost)} geometries with condim 1 was left out: on surfaces with less "
+            f"friction, down to {least:g}, theirs would count; give them condim 3, or that of the "
+            f"others: {listed([geom_words(compiled, i) for i in lost])}"
+        )
+    first = [
+        i for i in touching if compiled.geom_priority[i] != compiled.geom_priority[touching[0]]
+    ]
+    if first:
+        findings.add(
+            "the priority of geometries was left out: of two surfaces the larger friction counts, "
+            f"whatever their priority: {listed([geom_words(compiled, i) for i in first])}"
+        )
+
+
 def read_contact_pairs(
     compiled: CompiledModel, names: Names, fixed: Sequence[Shape], findings: Findings
 ) -> list[ContactPair]:
@@ -356,6 +389,7 @@ def read_contact_pairs(
     for body in _touching_fixed(compiled, fixed):
         # runs of robots with pairs that touch have contact, also without ground
         add(names.fixture, names.body(body), True)
+    _note_surfaces(compiled, findings)
     turning = [
         names.geom(i) or f"geom {i} of {names.body(compiled.geom_bodyid[i])}"
         for i in sorted(touching_geoms(compiled))
@@ -1173,12 +1207,18 @@ def ground_of(compiled: CompiledModel, findings: Findings) -> Ground | None:
     if ground is None:
         return None
     x, y, z = compiled.geom_pos[ground].tolist()
-    surface = _material(compiled.geom_friction[ground], compiled.geom_condim[ground])
+    surface = _surface(compiled, ground)
     grid = None
     if int(compiled.geom_type[ground]) == HEIGHT_FIELD:
         grid = _grid(compiled, int(compiled.geom_dataid[ground]), x, y)
     bits = read_bits(compiled).get(ground)
-    return Ground(z, grid, static_friction=surface.static_friction, contact_bits=bits)
+    return Ground(
+        z,
+        grid,
+        static_friction=surface.static_friction,
+        contact_bits=bits,
+        friction_rule=surface.friction_rule,
+    )
 
 
 def _grid(compiled: CompiledModel, field: int, x: float, y: float) -> GroundGrid:

@@ -458,7 +458,9 @@ def read_material(table: Table) -> ContactMaterial | None:
     part = table.table("material")
     if part is None:
         return None
-    found: ContactMaterial = read_record(Record(ContactMaterial, MATERIAL), part)
+    found: ContactMaterial = read_record(
+        Record(ContactMaterial, MATERIAL, ("friction_rule",)), part
+    )
     return found
 
 

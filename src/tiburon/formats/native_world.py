@@ -18,7 +18,7 @@ from tiburon.model.water import Water
 from tiburon.model.world import Ground, GroundGrid, GroundPatch, World
 
 GRID = Record(GroundGrid, ("spacing", "heights", "origin"))
-GROUND = Record(Ground, ("height", *MATERIAL, "contact_bits"))
+GROUND = Record(Ground, ("height", *MATERIAL, "contact_bits"), ("friction_rule",))
 WATER = Record(Water, ("density", "viscosity", "surface"))
 PATCH = Record(GroundPatch, ("lower", "upper"), ("name",))
 

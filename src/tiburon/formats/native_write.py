@@ -220,7 +220,10 @@ def material_table(material: ContactMaterial | None) -> dict[str, Any]:
         return {}
     # compliance only where there is some
     count = len(MATERIAL) if material.normal_stiffness or material.planar_stiffness else 3
-    return {"material": dict(zip(MATERIAL[:count], material.values, strict=False))}
+    table: dict[str, Any] = dict(zip(MATERIAL[:count], material.values, strict=False))
+    if material.friction_rule != "smaller":
+        table["friction_rule"] = material.friction_rule
+    return {"material": table}
 
 
 def _fluid(fluid: BodyFluid, body: str) -> dict[str, Any]:

@@ -671,7 +671,7 @@ def _changed(material: ContactMaterial, given: Mapping[str, Any]) -> ContactMate
     if "static_friction" in given and own["kinetic_friction"] == own["static_friction"]:
         # one coefficient for both: kinetic friction follows
         given = {"kinetic_friction": given["static_friction"], **given}
-    return ContactMaterial(**{**own, **given})
+    return replace(material, **{**own, **given})
 
 
 class Surfaces(NamedTuple):

@@ -367,6 +367,9 @@ def bits_match(first: ContactBits | None, second: ContactBits | None) -> bool:
 
 # surfaces
 
+FRICTION_RULES = ("smaller", "larger")
+"""Which coefficients of friction count of two surfaces in contact."""
+
 MATERIAL = (
     "static_friction",
     "kinetic_friction",
@@ -412,6 +415,10 @@ class ContactMaterial:
     dissipation: float = 0.0
     """Coefficient c of Hunt and Crossley [s/m]: the normal force is k d (1 + c d') at depth d."""
 
+    friction_rule: str = "smaller"
+    """Which coefficients of friction two surfaces have in contact: "smaller" for those of the
+    surface with less, "larger" for the larger ones (as in MuJoCo). "larger" of one counts."""
+
     def __post_init__(self) -> None:
         check_material(self, "contact material")
 
@@ -426,8 +433,13 @@ def check_material(surface: Any, element: str) -> None:
 
     Raises:
         ModelError: If a value is negative, kinetic friction exceeds static friction, restitution
-            exceeds 1, or damping is given without stiffness.
+            exceeds 1, damping is given without stiffness, or the rule of friction does not exist.
     """
+    if surface.friction_rule not in FRICTION_RULES:
+        raise ModelError(
+            f"{element}: friction_rule must be 'smaller' or 'larger', got "
+            f"{shown(surface.friction_rule)}; 'larger' is that of MuJoCo"
+        )
     if surface.kinetic_friction is None:
         object.__setattr__(surface, "kinetic_friction", surface.static_friction)
     for quantity in MATERIAL:
@@ -469,17 +481,21 @@ def combined_material(
 ) -> ContactMaterial:
     """Return the material of a contact of two surfaces.
 
-    Of friction and restitution the smaller values count. Compliant surfaces act in series: each
-    takes the share of the depth that its stiffness allows, and dissipates with this share of the
-    speed. A surface without material takes that of the other; two without have no friction.
+    Of restitution the smaller value counts, of friction those that the rules of the surfaces
+    choose. Compliant surfaces act in series: each takes the share of the depth that its stiffness
+    allows, and dissipates with this share of the speed. A surface without material takes that of
+    the other; two without have no friction.
     """
     one, other = first or second or ContactMaterial(), second or first or ContactMaterial()
-    static, kinetic, bounce = map(min, one.values[:3], other.values[:3])
+    rule = max(one.friction_rule, other.friction_rule, key=FRICTION_RULES.index)
+    choose = max if rule == "larger" else min
+    static, kinetic = map(choose, one.values[:2], other.values[:2])
+    bounce = min(one.restitution, other.restitution)
     if first is None or second is None:
         other = ContactMaterial()
     k, b, c = _in_series(one, other, "normal")
     planar_k, planar_b, _ = _in_series(one, other, "planar")
-    return ContactMaterial(static, kinetic, bounce, k, b, planar_k, planar_b, c)
+    return ContactMaterial(static, kinetic, bounce, k, b, planar_k, planar_b, c, rule)
 
 
 def _in_series(

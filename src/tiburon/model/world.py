@@ -168,6 +168,9 @@ class Ground:
     contact_bits: ContactBits | None = None
     """Which shapes touch it, as in `Shape`; all where None."""
 
+    friction_rule: str = "smaller"
+    """Which coefficients of friction count in contact, as in `ContactMaterial`."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "height", number(self.height, "ground", "height"))
         check_material(self, "ground")
@@ -189,7 +192,8 @@ class Ground:
     @property
     def material(self) -> ContactMaterial:
         """Its surface outside of the patches."""
-        return ContactMaterial(**{name: getattr(self, name) for name in MATERIAL})
+        values = {name: getattr(self, name) for name in MATERIAL}
+        return ContactMaterial(**values, friction_rule=self.friction_rule)
 
 
 OVERRIDE_ADVICE = "add to it, but override nothing; define a Current for your own flow"
