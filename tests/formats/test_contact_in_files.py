@@ -14,7 +14,7 @@ MJCF = """<mujoco><asset><hfield name="h" nrow="3" ncol="4" size="3 2 1.5 0.1"
  elevation="0 0 0 0  0 1 0 0  0 0 0 0.5"/></asset>
 <worldbody>{world}
 <body name="a"><freejoint/><geom name="g1" size=".1" friction="0.5"/>
-  <body name="b" pos="1 0 0"><joint/><geom name="g2" size=".1" condim="1"/>
+  <body name="b" pos="1 0 0"><joint/><geom name="g2" size=".1" condim="1" friction="0.5"/>
     <body name="c" pos="1 0 0"><joint/><geom name="g3" size=".1" contype="0" conaffinity="0"/>
     </body></body></body>
 <body name="d" pos="0 5 0"><freejoint/><geom size=".1" contype="2" conaffinity="2"/></body>
