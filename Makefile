@@ -9,12 +9,13 @@ JOBS ?= auto
 ARGS ?=
 
 BIN := $(VENV)/bin
+CENSUS := $(abspath $(BIN))/python $(abspath tools/census/census.py)
 # an edited pyproject.toml gives new stamps, so the environment follows it
 HASH := $(shell git hash-object pyproject.toml)
 stamp = $(VENV)/installed-$(1)-$(HASH)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all browser lint format bench check-install docs docs-check docs-links wheel clean
+.PHONY: help venv demo test test-all browser lint format bench census check-install docs docs-check docs-links wheel clean
 .PHONY: lint-format lint-rules lint-types lint-layers
 .PHONY: check-package check-oldest check-newest check-extras
 
@@ -26,6 +27,7 @@ help:
 	@echo "make lint       format check, lint, types, import layers"
 	@echo "make format     rewrite the sources in the common format"
 	@echo "make bench      measure against other codes; write docs/benchmarks.json, its page and README rows"
+	@echo "make census     run robots of other packages beside MuJoCo; write docs/census.json and its page"
 	@echo "make check-install  build the release; try it with oldest and newest versions, and each extra"
 	@echo "make docs       the documentation, into docs/_build/html, with tutorials executed"
 	@echo "make docs-check the same without executing tutorials: warnings are errors"
@@ -78,6 +80,15 @@ format: $(call stamp,lint)
 
 bench: $(call stamp,bench)
 	$(BIN)/tiburon bench --publish $(ARGS)
+
+# packages are downloaded once; remove build/census for newer ones. CENSUS_FILES is a folder that has them already
+CENSUS_FILES ?=
+
+census: $(call stamp,bench)
+	mkdir -p build/census
+	$(if $(CENSUS_FILES),ln -sfn $(abspath $(CENSUS_FILES)) build/census/census-files)
+	cd build/census && { [ -e census-files ] || $(CENSUS) fetch; } && $(CENSUS) run --jobs 2 $(ARGS) && \
+	  $(CENSUS) table && $(CENSUS) publish
 
 # in environments of their own, which are removed again; Pythons are found on PATH
 check-install: check-package check-oldest check-newest check-extras

@@ -77,6 +77,28 @@ SUMMARY = (
 )
 """Rows of the README: family, figure, and what they are called there."""
 
+THROUGHPUT = (
+    ("simulation", "panda, rk4, 4096 cases", "panda, RK4"),
+    ("simulation", "panda, semi_implicit_euler, 4096 cases", "panda, semi-implicit Euler"),
+    ("simulation", "quadruped, rk4, 4096 cases", "quadruped in the air, RK4"),
+    (
+        "simulation",
+        "quadruped, semi_implicit_euler, 4096 cases",
+        "quadruped in the air, semi-implicit Euler",
+    ),
+    (
+        "contact",
+        "quadruped trotting, 4096 cases, one thread",
+        "quadruped trotting on the ground, rigid contact",
+    ),
+    (
+        "learning",
+        "4096 quadrupeds that trot, one thread, step of 1 ms",
+        "the same as an environment: observations, rewards and restarts in the time",
+    ),
+)
+"""Rows of the page of throughput: family, figure of one step of one robot, and its name there."""
+
 HEADINGS = ("", "ours", "peer", "ratio", "bound", "verdict")
 
 
@@ -180,6 +202,8 @@ def rendered(root: Path = ROOT) -> dict[Path, str]:
     for name, shown in TOPICS.items():
         topic = root / "docs" / name
         files[topic] = _between_marks(topic, topic_section(shown, families))
+    throughput = root / "docs" / "throughput.md"
+    files[throughput] = _between_marks(throughput, throughput_section(families))
     charts: dict[str, list[Bar | str]] = {"benchmarks.svg": [*_bars_of(summary_rows(families))]}
     for title, names in GROUPS.items():
         rows = charts[_chart_name(title)] = []
@@ -231,15 +255,33 @@ def topic_section(name: str, families: Mapping[str, Family]) -> str:
     return "\n\n".join([*_tables(family.figures), notes, _run_text([name], family.run)])
 
 
+def throughput_section(families: Mapping[str, Family]) -> str:
+    """Return the table of steps per second, and what they were measured with."""
+    lines = [_row(("4096 robots at once", "time of a step", "steps/s")), "|---|---|---|"]
+    for label, figure in _chosen(THROUGHPUT, families):
+        rate = 1.0 / figure.ours.minimum
+        time = format_quantity(figure.ours.minimum, figure.unit)
+        lines.append(_row((label, time, f"{rate * 1e-6:.3g} million")))
+    present = [name for name in _distinct(row[0] for row in THROUGHPUT) if name in families]
+    runs = [_run_text([name], families[name].run) for name in present]
+    return "\n\n".join(["\n".join(lines), *runs])
+
+
 def summary_rows(families: Mapping[str, Family]) -> list[tuple[str, Figure]]:
     """Return the rows of the README that were measured, with their names there."""
-    rows = []
-    for name, what, label in SUMMARY:
-        for figure in families[name].figures if name in families else ():
-            if figure.name == what:
-                rows.append((label, figure))
-                break
-    return rows
+    return _chosen(SUMMARY, families)
+
+
+def _chosen(
+    rows: Sequence[tuple[str, str, str]], families: Mapping[str, Family]
+) -> list[tuple[str, Figure]]:
+    """Return the figures that were measured of a selection, with their names there."""
+    return [
+        (label, figure)
+        for name, what, label in rows
+        for figure in (families[name].figures if name in families else ())
+        if figure.name == what
+    ]
 
 
 def readme_section(families: Mapping[str, Family]) -> str:

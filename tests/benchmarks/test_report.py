@@ -73,7 +73,7 @@ RUN = {"command": "make bench", "processor": "Z80", "vector": "1 lane", "pin": "
 def checkout(tmp_path):
     """Make a checkout whose pages have a place for figures."""
     (tmp_path / "docs").mkdir()
-    for page in ("README.md", "docs/benchmarks.md", "docs/processes.md"):
+    for page in ("README.md", "docs/benchmarks.md", "docs/processes.md", "docs/throughput.md"):
         (tmp_path / page).write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\nThe end.\n")
     return tmp_path
 
@@ -116,6 +116,18 @@ def test_page_of_a_topic_shows_its_family_alone(tmp_path):
     assert "processor: Z80" in text
     assert "panda" not in text
     assert "measures them" not in text
+
+
+def test_throughput_is_what_a_step_takes(tmp_path):
+    """Steps per second are those of the published time; what was not measured is left out."""
+    root = checkout(tmp_path)
+    own = Family("Runs", RUN, (Figure("quadruped, rk4, 4096 cases", SLOW), Figure("other", FAST)))
+    publish({"simulation": own}, ["simulation"], root)
+    text = (root / "docs/throughput.md").read_text()
+    assert "| quadruped in the air, RK4 | 8 us | 0.125 million |" in text
+    assert 'make bench ARGS="simulation"' in text
+    assert "other" not in text
+    assert "panda" not in text
 
 
 def test_figures_come_back_from_the_file(tmp_path):
