@@ -316,6 +316,7 @@ if TYPE_CHECKING:
     from tiburon.model import Prismatic as Prismatic
     from tiburon.model import QuadraticThrust as QuadraticThrust
     from tiburon.model import Revolute as Revolute
+    from tiburon.model import Servo as Servo
     from tiburon.model import Shape as Shape
     from tiburon.model import SphereDrag as SphereDrag
     from tiburon.model import SphereShape as SphereShape

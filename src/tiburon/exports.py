@@ -135,7 +135,7 @@ _NAMES = {
         CylinderDrag CylinderShape EllipsoidDrag EllipsoidShape Fin Fixed Frame Free
         Ground GroundGrid GroundPatch Inertia Joint JointActuation JointCoupling
         JointLimits JointPassive LinearThrust LoopClosure MeshShape Model Motor
-        PlaneShape Pose Prismatic QuadraticThrust Revolute Shape SphereDrag SphereShape
+        PlaneShape Pose Prismatic QuadraticThrust Revolute Servo Shape SphereDrag SphereShape
         TableFoil TableThrust ThinFoil Thruster Water World actuation_report
         added_mass_from joint_actuation rotor
     """,

@@ -104,6 +104,12 @@ def fins(rng):
     )
 
 
+def servo(rng):
+    """Return a servo with all values, for a robot with a pose "home"."""
+    gains = rng.random(4)
+    return tb.Servo(*gains[:3], -gains[3], (-1.0, np.inf), {"home": rng.normal(), "b c": 2.0})
+
+
 def thrusters(rng, body):
     curves = [
         tb.LinearThrust(rng.random(), (-0.1, 0.2)),
@@ -216,6 +222,8 @@ def rich_models(draw):
         "actuators": [
             tb.Actuator("plain", moving[0]),
             tb.Actuator("whole", "leader", -100.0, (-60.0, 70.0), 3.0, 2e-4, motor),
+            tb.Actuator("servo", "leader", 1.0, (-2.0, 3.0), servo=servo(rng)),
+            tb.Actuator("slow", "leader", servo=tb.Servo(damping=rng.random())),
         ],
         "springs": [
             tb.Spring("coil", "world", last, *rng.random(3), rng.normal(size=3)),

@@ -460,19 +460,21 @@ def test_states_with_coupled_joints_convert(tmp_path):
 
 
 def test_what_is_left_out_is_named(tmp_path):
-    """Servos, mocap bodies and turning friction, each in one sentence with their names."""
+    """Dynamics of actuators, mocap bodies and turning friction, each in one sentence by name."""
     path = tmp_path / "robot.xml"
     text = one_body(
         '<joint name="a" axis="0 0 1"/><geom name="tyre" size="0.1" condim="6"/>',
         '<worldbody><body name="hand" mocap="true"/></worldbody>'
-        '<actuator><position name="servo" joint="a" kp="5"/><motor name="m" joint="a"/></actuator>',
+        '<actuator><position name="lag" joint="a" kp="5" timeconst="0.1"/>'
+        '<motor name="m" joint="a"/></actuator>',
     )
     path.write_text(f"<mujoco>{text}</mujoco>")
     with pytest.warns(tb.ModelWarning) as caught:
         tb.load(path)
     message = str(caught[0].message)
     assert len(caught) == 1
-    assert "law of 1 servos or muscles, which are actuators of forces here: 'servo'" in message
+    assert "law of 1 muscles or actuators with dynamics, which are actuators of forces" in message
+    assert "forces here: 'lag'" in message
     assert "1 mocap bodies, which are fixed here; models do not support them: 'hand'" in message
     assert "turning and rolling of 1 contacts (condim above 3), which slide only: 'tyre'" in message
 
@@ -504,6 +506,65 @@ def test_friction_that_depends_on_more_than_the_larger_one_is_named(tmp_path):
     assert "down to 0.1" in message
     assert "geom 'pad'" in message
     assert "the priority of geometries was left out" in message
+
+
+SERVOS = """<mujoco><option timestep="{dt}" integrator="implicitfast"/><worldbody>
+<body name="a"><joint name="one" axis="0 1 0" range="-60 60" {joint}/>
+  <geom type="capsule" fromto="0 0 0 .4 0 0" size=".03" mass="1"/>
+  <body name="b" pos=".4 0 0"><joint name="two" axis="0 1 0" damping=".1" ref="20"/>
+    <geom type="capsule" fromto="0 0 0 .3 0 0" size=".02" mass=".3"/></body></body>
+</worldbody><actuator>{servos}</actuator>
+<keyframe><key name="home" qpos="0.3 -0.2" ctrl="0.4 -0.3"/></keyframe></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("servos", "joint"),
+    [
+        ('<position joint="one" kp="50" kv="5"/><velocity joint="two" kv="0.5"/>', ""),
+        (
+            '<position joint="one" kp="500" dampratio="1"/>'
+            '<position joint="two" kp="9" gear="-2"/>',
+            "",
+        ),
+        (
+            '<position joint="one" kp="90" kv="9" forcerange="-4 5"/>'
+            '<general joint="two" biastype="affine" gainprm="3" biasprm="0.2 -7 -0.5" gear="1.5"/>',
+            "",
+        ),
+        (
+            '<position joint="one" kp="60" kv="6" inheritrange="0.2"/><motor joint="two"/>',
+            'actuatorfrcrange="-6 6"',
+        ),
+    ],
+)
+def test_servos_move_robots_as_in_mujoco(servos, joint, tmp_path):
+    """From a keyframe with its controls, over the rise and at rest, as steps of 0.1 ms do."""
+    text = SERVOS.format(dt=1e-4, servos=servos, joint=joint)
+    path = tmp_path / "robot.xml"
+    path.write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = tb.load(path)
+    q = model.poses["home"]
+    command = {}
+    if "motor" in servos:
+        # commands of motors are joint forces, with which runs do not start
+        command = {model.actuators[1].name: -0.3}
+    method = tb.DormandPrince(rtol=1e-9, atol=1e-10)
+    run = tb.simulate(
+        model, 1.0, q=q, method=method, limits=False, command=command, record=tb.Record(dt=0.1)
+    )
+    compiled = mujoco.MjModel.from_xml_string(text)
+    compiled.jnt_limited[:] = 0
+    data = mujoco.MjData(compiled)
+    mujoco.mj_resetDataKeyframe(compiled, data, 0)
+    for row in range(1, 11):
+        for _ in range(1000):
+            mujoco.mj_step(compiled, data)
+        theirs = tb.from_mujoco(model, data.qpos, data.qvel).q
+        np.testing.assert_allclose(run.q[row], theirs, atol=2e-3)
+    assert tb.save(model, tmp_path / "saved.toml") == ()
+    assert tb.load(tmp_path / "saved.toml").actuators == model.actuators
 
 
 def test_gravity_compensation_is_that_of_mujoco(tmp_path):

@@ -21,6 +21,7 @@ from tiburon.actuation.joint_laws import (
     JointLaws,
     LawChoice,
     chosen_joints,
+    ended_servos,
     resolved_joints,
     rubbing_joints,
 )
@@ -28,6 +29,7 @@ from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_j
 from tiburon.actuation.passive import FRICTION_SPEED, passive_elements
 from tiburon.actuation.point_spring import PointSpring
 from tiburon.actuation.rigid_contact import LAWS, RigidContact
+from tiburon.actuation.servo_drive import ServoDrive
 from tiburon.actuation.stick_slip import STICK_FREQUENCY, StickSlip
 from tiburon.actuation.thruster_drive import ThrusterDrive
 from tiburon.argument_checks import positive
@@ -79,6 +81,11 @@ def elements_of(
     """
     check_passive(passive)
     found = list(as_elements((*model.actuators, *model.thrusters, *model.cylinders, *model.cables)))
+    servos = ended_servos(laws)
+    found = [
+        replace(one, at_ends=True) if isinstance(one, ServoDrive) and one.name in servos else one
+        for one in found
+    ]
     if passive:
         smooth = passive != "stick_slip"
         ended = chosen_joints(laws, PASSIVE)
@@ -123,6 +130,8 @@ def _as_element(part: object) -> Element:
     if isinstance(part, Element):
         return part
     if isinstance(part, Actuator):
+        if part.servo is not None:
+            return ServoDrive(part.name, part)
         return (MotorDrive if part.takes_voltage else ForceDrive)(part.name, part)
     if isinstance(part, Thruster):
         return ThrusterDrive(part.name, part)

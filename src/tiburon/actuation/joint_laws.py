@@ -1,18 +1,21 @@
-"""Joint friction, damping, springs and stops that act at the end of a step, not at its stages.
+"""Joint friction, damping, springs, servos and stops that act at the end of a step, not at stages.
 
-Friction, damping and springs of a joint that are faster than a step, and stops, are not evaluated
-at the stages of the integrator. There, their mean forces over the last step act as constants. The
-end of the step corrects them, so that the new mean forces obey their laws:
+Friction, damping and springs of a joint that are faster than a step, servos that are, and stops,
+are not evaluated at the stages of the integrator. There, their mean forces over the last step act
+as constants. The end of the step corrects them, so that the new mean forces obey their laws:
 
     damping and spring      f = -d v_m - k (x_m - rest)     in the mean state of the step
+    servo                   f = g u + b - d v_m - k x_m, within its limits
     dry friction            -f_0 <= f <= f_0, f = -f_0 sign v at the end where the joint moves
     stop                    f >= 0, and f = 0 where the joint ends within its range
 
 The first are linear: h (theta d + theta^2 h k) joins the mass matrix on its diagonal, where the
 armature is; at the stages already, so that links without inertia of their own move. The others are
 rows of the problem that contacts are solved in, and are solved together with them
-(`tiburon.contact.rigid.BoundRow`). Forces change little from step to step; what the end of a step
-corrects is of second order in its length, and so is the error of the motion.
+(`tiburon.contact.rigid.BoundRow`). So are servos with limits in steps that need rows: as friction
+about the middle of their limits, whose row is soft by 1 / (h (theta d + theta^2 h k)). Forces
+change little from step to step; what the end of a step corrects is of second order in its length,
+and so is the error of the motion.
 
 Symbols:
     h           length of the step [s]
@@ -31,7 +34,7 @@ import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,7 +56,8 @@ from tiburon.algorithms.crba import crba
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.rigid import BoundRow
 from tiburon.errors import DomainError
-from tiburon.model import Coupled, Joint, Model
+from tiburon.model import Actuator, Coupled, Joint, Model, Servo
+from tiburon.model.actuator import clipped
 from tiburon.model.joints.joint import JointPassive
 from tiburon.model.model import per_model
 from tiburon.record import record
@@ -69,8 +73,8 @@ RESOLVED_RATE = 0.5
 SAMPLES = 16
 """Random configurations in which apparent inertias are looked at."""
 
-PASSIVE, STOP = "passive", "stop"
-"""Laws of a degree of freedom: friction, damping and spring; its stop."""
+PASSIVE, STOP, SERVO = "passive", "stop", "servo"
+"""Laws of a degree of freedom: friction, damping and spring; its stop; a servo on it."""
 
 STUCK_SHARE = 1.0 - 1e-6
 """Share of the friction below which it held the joint at rest in the last step."""
@@ -86,7 +90,7 @@ class LawChoice(NamedTuple):
     """Index of the degree of freedom, from 0."""
 
     law: str
-    """`PASSIVE` or `STOP`."""
+    """`PASSIVE`, `STOP` or `SERVO`."""
 
     rate: float
     """Its fastest rate [1/s]."""
@@ -99,6 +103,22 @@ class LawChoice(NamedTuple):
 
     bristles: float | None = None
     """Natural frequency of the bristles that model its friction [rad/s]; None without them."""
+
+    actuator: str = ""
+    """Name of the actuator of a servo."""
+
+    @property
+    def owner(self) -> tuple[str, str, str]:
+        """What all laws that are taken alike have in common."""
+        return self.joint, self.law, self.actuator
+
+    @property
+    def words(self) -> str:
+        """The law in words, for messages."""
+        if self.law == SERVO:
+            return f"servo of actuator {self.actuator!r}"
+        what = "friction, damping or spring" if self.law == PASSIVE else "stop"
+        return f"{what} of joint {self.joint!r}"
 
     @property
     def rubs(self) -> bool:
@@ -134,17 +154,27 @@ def law_rates(
         most: Largest values of a run that replace those of the robot, by name.
     """
     found: list[LawChoice] = []
-    inertias = neutral = None
+    known: list[NDArray[np.float64]] = []
     given = dict(most)
+
+    def apparent() -> NDArray[np.float64]:
+        """Return the inertias in the neutral configuration."""
+        if not known:
+            known.append(apparent_joint_inertia(model))
+        return known[0]
+
+    def moved() -> NDArray[np.float64]:
+        """Return the least inertias."""
+        if len(known) < 2:
+            known.append(least_joint_inertia(model, apparent()))
+        return known[1]
+
     changed = {name.rpartition(".")[0] for name in given}
     for joint in model.joints:
         if joint.dof == 0 or not (joint.passive or joint.limits or joint.name in changed):
             continue
-        if inertias is None or neutral is None:
-            neutral = apparent_joint_inertia(model)
-            inertias = least_joint_inertia(model, neutral)
         place = model.slice(joint.name, of="v")
-        own, scale = inertias[place], neutral[place]
+        own, scale = moved()[place], apparent()[place]
         ratio = joint.ratio if isinstance(joint, Coupled) else 1.0
         for k in range(joint.dof if ratio else 0):
             m = float(own[k]) / (ratio * ratio)
@@ -162,7 +192,28 @@ def law_rates(
                 found.append(law._replace(rate=law.rate_of(own_values, joint)))
             if stops and is_axial(joint) and any(map(math.isfinite, _range(joint, k))):
                 found.append(LawChoice(joint.name, k, STOP, STOP_FREQUENCY, m))
+    for actuator in model.actuators:
+        servo = actuator.servo
+        if servo is None:
+            continue
+        prefix = f"{actuator.name}.servo."
+        stiffness = given.get(f"{prefix}stiffness", servo.stiffness)
+        damping = given.get(f"{prefix}damping", servo.damping)
+        servo = replace(servo, stiffness=stiffness, damping=damping)
+        found.append(_servo_choice(model, actuator, servo, moved()))
     return tuple(found)
+
+
+def _servo_choice(
+    model: Model, actuator: Actuator, servo: Servo, inertias: NDArray[np.float64]
+) -> LawChoice:
+    """Return the rate of a servo on a robot with given apparent inertias."""
+    joint = model.joint(actuator.joint)
+    ratio = joint.ratio if isinstance(joint, Coupled) else 1.0
+    m = float(inertias[model.slice(joint.name, of="v")][0])
+    m = m / (ratio * ratio) if ratio else math.inf
+    rate = max(servo.damping / m, math.sqrt(servo.stiffness / m))
+    return LawChoice(joint.name, 0, SERVO, rate, m, actuator=actuator.name)
 
 
 def least_joint_inertia(model: Model, neutral: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -210,8 +261,8 @@ def unresolved_laws(
         if name.rpartition(".")[2] in ("damping", "friction", "stiffness")
     )
     every = law_rates(model, passive, stops, most)
-    beyond = {(one.joint, one.law) for one in every if one.rate * dt >= RESOLVED_RATE}
-    chosen = [one for one in every if (one.joint, one.law) in beyond]
+    beyond = {one.owner for one in every if one.rate * dt >= RESOLVED_RATE}
+    chosen = [one for one in every if one.owner in beyond]
     return tuple(one._replace(limit=RESOLVED_RATE / dt) for one in chosen)
 
 
@@ -243,9 +294,8 @@ def refuse_laws(
     fastest = max(laws, key=lambda one: one.rate, default=None)
     if fastest is None or fastest.rate * dt <= limit:
         return
-    what = "friction, damping or spring" if fastest.law == PASSIVE else "stop"
     raise DomainError(
-        f"dt with the {what} of joint {fastest.joint!r}",
+        f"dt with the {fastest.words}",
         f"steps of at most {limit / fastest.rate:.2g} s, as its rate is {fastest.rate:.3g} 1/s",
         f"{dt:g} s",
         advice=advice,
@@ -255,6 +305,8 @@ def refuse_laws(
 @record
 class JointLaw:
     """Friction, damping, spring and stop of one degree of freedom, as far as steps take them last.
+
+    Or a servo on it.
 
     Zeros and infinite limits are left out of compiled code.
     """
@@ -292,6 +344,9 @@ class JointLaw:
     named: tuple[str, ...] = ()
     """Values that are run-time parameters even where zero."""
 
+    actuator: Actuator | None = None
+    """The actuator of a servo, which has this damping and stiffness."""
+
     def takes(self, word: str) -> bool:
         """Return whether a value is part of the code."""
         return word in self.named or getattr(self, word) != 0.0
@@ -307,12 +362,35 @@ class JointLaw:
         return math.isfinite(self.lower), math.isfinite(self.upper)
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether its linear force has limits."""
+        return self.actuator is not None and math.isfinite(self.actuator.force_limits[0])
+
+    @property
+    def linear_name(self) -> str:
+        """Name of the force of damping and spring, or of the servo."""
+        return "damping_force" if self.actuator is None else "servo_force"
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Forces that are rows of the problem at the end of a step."""
+        return tuple(
+            name
+            for name, acts in (
+                ("servo_force", self.is_bounded),
+                ("friction_force", self.takes("friction")),
+                ("stop_force", any(self.ends)),
+            )
+            if acts
+        )
+
+    @property
     def forces(self) -> tuple[str, ...]:
         """Its forces: discrete states."""
         return tuple(
             name
             for name, acts in (
-                ("damping_force", self.is_linear),
+                (self.linear_name, self.is_linear),
                 ("friction_force", self.takes("friction")),
                 ("stop_force", any(self.ends)),
             )
@@ -323,12 +401,45 @@ class JointLaw:
         """Return all numbers in the order of the fields, of the limits the finite ones."""
         springs = (self.stiffness, self.rest, self.stage_inertia)
         passive = (self.rate, self.damping, self.friction, *springs)
-        return (*passive, *(x for x in (self.lower, self.upper) if math.isfinite(x)))
+        ends = (x for x in (self.lower, self.upper) if math.isfinite(x))
+        return (*passive, *ends, *self._servo())
+
+    def _servo(self) -> tuple[float, ...]:
+        """Return gain and bias of a servo, then its finite limits."""
+        if self.actuator is None or self.actuator.servo is None:
+            return ()
+        servo, limits = self.actuator.servo, self._servo_limits()
+        return (servo.force_gain, servo.bias, *(x for x in limits if math.isfinite(x)))
+
+    def _servo_limits(self) -> tuple[float, ...]:
+        """Return the limits of command and force of a servo."""
+        if self.actuator is None or self.actuator.servo is None:
+            return ()
+        return (*self.actuator.servo.command_limits, *self.actuator.force_limits)
+
+    def driven(self, given: Iterator[Scalar], command: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """Return the force of a servo at rest in position 0 under a command, and its limits.
+
+        Args:
+            given: Run-time parameters, of which gain, bias and limits are next.
+            command: The set point.
+        """
+        if self.actuator is None:
+            return 0.0, -math.inf, math.inf
+        gain, bias = next(given), next(given)
+        least, most, low, high = (
+            next(given) if math.isfinite(x) else None for x in self._servo_limits()
+        )
+        force = gain * clipped(command, least, most) + bias
+        return force, -math.inf if low is None else low, math.inf if high is None else high
 
     def structure(self) -> Hashable:
         """Return what its code depends on."""
         words = ("damping", "friction", "stiffness")
-        return (self.joint, self.dof_index, tuple(map(self.takes, words)), self.ends)
+        found = (self.joint, self.dof_index, tuple(map(self.takes, words)), self.ends)
+        if self.actuator is None:
+            return found
+        return (*found, self.actuator.name, tuple(map(math.isfinite, self._servo_limits())))
 
 
 class HeldLaw(NamedTuple):
@@ -361,11 +472,25 @@ class HeldLaw(NamedTuple):
     position: int | None = None
     """The position variable; None where velocities are no rates of positions."""
 
+    drive: Scalar = 0.0
+    """Force of a servo at rest in position 0 [N or N m]."""
+
+    low: Scalar = -math.inf
+    """Smallest force of a servo [N or N m]."""
+
+    high: Scalar = math.inf
+    """Largest one [N or N m]."""
+
+    @property
+    def middle(self) -> Scalar:
+        """Middle of the limits of a servo [N or N m]."""
+        return 0.5 * (self.low + self.high)
+
     def stage_forces(self, q: Scalars, v: Scalars) -> dict[str, Scalar]:
-        """Return the forces in a state, but those of stops; friction is smooth about rest."""
+        """Return the forces in a state, but of stops and servos; friction is smooth about rest."""
         x, speed = self.measured(q, v)
         found: dict[str, Scalar] = {}
-        if self.law.is_linear:
+        if self.law.is_linear and self.law.actuator is None:
             found["damping_force"] = -self.damping * speed - self.stiffness * (x - self.rest)
         if self.law.takes("friction"):
             found["friction_force"] = friction_force(self.friction, FRICTION_SPEED, speed)
@@ -383,7 +508,7 @@ class HeldLaw(NamedTuple):
         return x, self.ratio * v[self.variable]
 
     def linear_force(self, start: tuple[Scalar, Scalar], end: Scalar, h: Scalar) -> Scalar:
-        """Return the force of damping and spring in the mean state of a step.
+        """Return the force of damping and spring, or servo, in the mean state of a step.
 
         Args:
             start: Position and velocity at its start.
@@ -393,7 +518,7 @@ class HeldLaw(NamedTuple):
         part = self.weight(h)
         x, v = start
         v = v + part * (end - v)
-        found: Scalar = 0.0
+        found: Scalar = self.drive
         if self.law.takes("damping"):
             found = found - self.damping * v
         if self.law.takes("stiffness"):
@@ -409,6 +534,26 @@ class HeldLaw(NamedTuple):
         if self.law.takes("stiffness"):
             found = found + part * part * h * self.stiffness
         return found
+
+    def soft_row(self, force: Scalar, speed: Scalar, h: Scalar) -> BoundRow:
+        """Return the row of a servo with limits.
+
+        It is softer than a brake by the speed per impulse at which the force follows its law.
+
+        Args:
+            force: Its force if the velocity at the end of the step were `speed` [N or N m].
+            speed: Velocity of the joint there.
+            h: Length of the step [s].
+        """
+        slope = self.slope(h)
+        held = h * (self.forces["servo_force"] - self.middle)
+        return BoundRow(
+            {self.variable: self.ratio},
+            held,
+            friction=0.5 * h * (self.high - self.low),
+            softness=1.0 / (h * slope),
+            offset=(self.middle - force) / slope - speed,
+        )
 
     def bounds(self, q: Scalars, v: Scalars, h: Scalar) -> Iterator[tuple[str, BoundRow]]:
         """Yield the rows of friction and stop in a step from a state, with their names."""
@@ -459,7 +604,9 @@ class JointLaws(Element):
         resolved = resolved_joints(model, chosen)
         for choice in chosen:
             joint = model.joint(choice.joint)
-            if choice.law == STOP:
+            if choice.law == SERVO:
+                law = _servo_law(model, choice)
+            elif choice.law == STOP:
                 lower, upper = _range(joint, choice.dof_index)
                 law = JointLaw(joint.name, choice.dof_index, lower=lower, upper=upper)
             else:
@@ -471,11 +618,13 @@ class JointLaws(Element):
     @property
     def is_passive(self) -> bool:
         """Whether it has friction, damping or springs, not stops alone."""
-        return any(law.is_linear or law.takes("friction") for law in self.laws)
+        return any(law.actuator is None and not any(law.ends) for law in self.laws)
 
     def output_names(self, model: Model) -> tuple[str, ...]:
-        """Return spring energy [J] and dissipated power [W]."""
-        return (f"{self.name}.energy", f"{self.name}.loss")
+        """Return spring energy [J], dissipated power [W], and the mean force of each servo."""
+        driven = (law.actuator for law in self.laws)
+        servos = (f"{actuator.name}.force" for actuator in driven if actuator is not None)
+        return (f"{self.name}.energy", f"{self.name}.loss", *servos)
 
     def discrete_state_names(self, model: Model) -> tuple[str, ...]:
         """Return the names of the mean forces, and of the residuals."""
@@ -483,6 +632,7 @@ class JointLaws(Element):
         for law in self.laws:
             several = model.joint(law.joint).dof > 1
             owner = f"{law.joint}_{law.dof_index}" if several else law.joint
+            owner = owner if law.actuator is None else law.actuator.name
             names += [f"{owner}.{force}" for force in law.forces]
         return (*names, f"{self.name}.residual", f"{self.name}.largest_residual")
 
@@ -494,13 +644,20 @@ class JointLaws(Element):
         """Return the structure of each law."""
         return tuple(law.structure() for law in self.laws)
 
-    def held(self, model: Model, p: Scalars, z: Scalars) -> list[HeldLaw]:
+    def held(
+        self,
+        model: Model,
+        p: Scalars,
+        z: Scalars,
+        commands: Mapping[str, Scalar] = MappingProxyType({}),
+    ) -> list[HeldLaw]:
         """Return all laws with their numbers and their forces over the last step.
 
         Args:
             model: The robot.
             p: Run-time parameters of the element.
             z: Its discrete states.
+            commands: Those of servos, by the name of the actuator.
         """
         given, states, found = iter(p), iter(z), []
         for law in self.laws:
@@ -514,6 +671,8 @@ class JointLaws(Element):
             ratio, offset = 1.0, 0.0
             if isinstance(joint, Coupled):
                 ratio, offset = joint.ratio, joint.offset
+            command = 0.0 if law.actuator is None else commands.get(law.actuator.name, 0.0)
+            driven = law.driven(given, command)
             found.append(
                 HeldLaw(
                     law,
@@ -530,6 +689,7 @@ class JointLaws(Element):
                     upper,
                     {name: next(states) for name in law.forces},
                     of_q.start + law.dof_index if is_axial(joint) else None,
+                    *driven,
                 )
             )
         return found
@@ -553,18 +713,22 @@ class JointLaws(Element):
         forces: list[Scalar] = [0.0] * now.model.nv
         energy: Scalar = 0.0
         loss: Scalar = 0.0
+        servos: dict[str, Scalar] = {}
         for held in self.held(now.model, now.p, now.z):
             x, speed = held.measured(now.q, now.v)
             i = held.variable
             for force in held.forces.values():
                 forces[i] = forces[i] + held.ratio * force
+            if held.law.actuator is not None:
+                servos[f"{held.law.actuator.name}.force"] = held.forces["servo_force"]
+                continue
             if held.law.takes("stiffness"):
                 energy = energy + 0.5 * held.stiffness * (x - held.rest) * (x - held.rest)
             if held.law.takes("damping"):
                 loss = loss + held.damping * speed * speed
             if held.law.takes("friction"):
                 loss = loss - held.forces["friction_force"] * speed
-        outputs = {f"{self.name}.energy": energy, f"{self.name}.loss": loss}
+        outputs = {f"{self.name}.energy": energy, f"{self.name}.loss": loss, **servos}
         return Action(tuple(forces), outputs=outputs)
 
     def update_discrete_state(self, now: ElementContext) -> Scalars:
@@ -602,7 +766,9 @@ def _passive_law(model: Model, joint: Joint, choice: LawChoice, *, acts: bool) -
     words = ["damping"]
     words += ["friction"] if choice.rubs else []
     words += ["stiffness"] if is_axial(joint) else []
-    values = {word: per_degree_of_freedom(getattr(passive, word), joint)[k] for word in words}
+    values: dict[str, Any] = {
+        word: per_degree_of_freedom(getattr(passive, word), joint)[k] for word in words
+    }
     run_time = model.run_time.passives
     named = tuple(word for word in words if f"{joint.name}.{word}" in run_time)
     if named:
@@ -613,10 +779,34 @@ def _passive_law(model: Model, joint: Joint, choice: LawChoice, *, acts: bool) -
     rate = choice.rate_of(passive, joint)
     if not acts:
         values |= dict.fromkeys(words, 0.0)
+    inertia = _stage_inertia(choice, rate, values["damping"], values.get("stiffness", 0.0))
+    return JointLaw(joint.name, k, rate, named=named, stage_inertia=inertia, **values)
+
+
+def _stage_inertia(choice: LawChoice, rate: float, damping: float, stiffness: float) -> float:
+    """Return what damping and spring add to the armature at stages [kg or kg m^2]."""
     h = RESOLVED_RATE / choice.limit
     part = float(end_weight(np.float64(rate * h)))
-    inertia = h * part * (values["damping"] + part * h * values.get("stiffness", 0.0))
-    return JointLaw(joint.name, k, rate, named=named, stage_inertia=inertia, **values)
+    return h * part * (damping + part * h * stiffness)
+
+
+def _servo_law(model: Model, choice: LawChoice) -> JointLaw:
+    """Return a servo that acts at the ends of steps."""
+    actuator = next(one for one in model.actuators if one.name == choice.actuator)
+    servo = actuator.servo
+    assert servo is not None
+    m = choice.inertia
+    rate = max(servo.damping / m, math.sqrt(servo.stiffness / m))
+    inertia = _stage_inertia(choice, rate, servo.damping, servo.stiffness)
+    return JointLaw(
+        choice.joint,
+        0,
+        rate,
+        damping=servo.damping,
+        stiffness=servo.stiffness,
+        stage_inertia=inertia,
+        actuator=actuator,
+    )
 
 
 def _range(joint: Joint, dof_index: int) -> tuple[float, float]:
@@ -631,6 +821,11 @@ def _range(joint: Joint, dof_index: int) -> tuple[float, float]:
 def chosen_joints(chosen: Collection[LawChoice], law: str) -> tuple[str, ...]:
     """Return the joints whose laws of one kind were chosen."""
     return tuple(dict.fromkeys(one.joint for one in chosen if one.law == law))
+
+
+def ended_servos(chosen: Collection[LawChoice]) -> tuple[str, ...]:
+    """Return the actuators whose servos were chosen."""
+    return tuple(one.actuator for one in chosen if one.law == SERVO)
 
 
 def rubbing_joints(chosen: Collection[LawChoice]) -> tuple[str, ...]:

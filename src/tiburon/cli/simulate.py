@@ -231,6 +231,7 @@ def _start(
 
     import tiburon as tb
     from tiburon.cli.run_options import (
+        CONTROLS,
         clear_start,
         closed_velocity,
         commands_by_name,
@@ -243,6 +244,9 @@ def _start(
     model, warnings = console.load_quietly(robot, *loading)
     for warning in warnings if print_warnings else ():
         print(f"warning: {warning}", file=sys.stderr)
+    if control[0] in CONTROLS:
+        # they command joint forces
+        model = model.without_servos()
     pose, position, velocity = place
     world = surroundings(*around)
     q = clear_start(model, world, pose, position, options["contact"], options.get("contact_pairs"))

@@ -123,7 +123,8 @@ class BoundRow(NamedTuple):
     """Dry friction or a stop along a row of joint velocities, beside contact points of a step.
 
     Dry friction is a brake shoe without mass across the row that a known force presses: its cone
-    has a fixed radius. A stop is a contact without friction.
+    has a fixed radius. A stop is a contact without friction. Where friction is soft, a column of
+    its own gives along the row: the impulse is -velocity / softness within its bound.
     """
 
     row: ContactRow
@@ -146,6 +147,12 @@ class BoundRow(NamedTuple):
 
     sign: Scalar = 1.0
     """Sign of the joint force of the stop."""
+
+    softness: Scalar | None = None
+    """Velocity along the row per impulse that friction lets pass; None for none."""
+
+    offset: Scalar = 0.0
+    """What friction sees besides the velocity along the row [m/s or rad/s]."""
 
 
 class RowGroup(NamedTuple):
@@ -416,6 +423,9 @@ def compliance_of(
             three: list[ContactRow] = [{}, {}, along]
             shoes.append(0.0)
         else:
+            if bound.softness is not None:
+                along = {**along, size: np.sqrt(bound.softness)}
+                size += 1
             # as stiff across as along, so that no scale decides
             square: Scalar = 0.0
             for x in along.values():
@@ -924,6 +934,7 @@ def _posed_bound(bound: BoundRow, square: Scalar, v_free: Sequence[Scalar], h: S
     for i, x in bound.row.items():
         speed = speed + x * v_free[i]
     if bound.friction is not None:
+        speed = speed + bound.offset
         # the force that presses the shoe is its normal impulse
         toward = -square * bound.friction
         guess = (bound.held, 0.0, bound.friction)

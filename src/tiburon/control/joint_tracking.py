@@ -169,10 +169,29 @@ def commands_of(state: State, chosen: JointSelection, force: Any, through: str) 
         raise OptionError("through", FORCE_TARGETS, through)
     parts = entries(force)
     if through == "joints":
+        refuse_servos(state.model, chosen.names)
         names = state.system.command_names
         return {names[k]: part for k, part in zip(chosen.v, parts, strict=True)}
     names = _actuators(state.model, chosen.names)
     return dict(zip(names, parts, strict=True))
+
+
+@per_model
+def refuse_servos(model: Model, joints: tuple[str, ...]) -> None:
+    """Raise ModelError if a joint that a controller moves by forces has a servo.
+
+    Args:
+        model: The robot.
+        joints: Names of joints.
+    """
+    for actuator in model.actuators:
+        if actuator.servo is not None and actuator.joint in joints:
+            raise ModelError(
+                f"actuator {actuator.name!r}: a controller commands forces of joint "
+                f"{actuator.joint!r}, which the servo acts against; command set points of the "
+                "servo, or simulate model.without_servos()",
+                name=actuator.name,
+            )
 
 
 @per_model
@@ -181,10 +200,10 @@ def _actuators(model: Model, joints: tuple[str, ...]) -> tuple[str, ...]:
     found = []
     for name in joints:
         driving = [a for a in model.actuators if a.joint == name]
-        if len(driving) != 1 or driving[0].takes_voltage:
+        if len(driving) != 1 or not driving[0].takes_force:
             raise ModelError(
-                f"joint {name!r}: expected one actuator whose command is a force, not a voltage, "
-                f"got {len(driving)}; pass through='joints'",
+                f"joint {name!r}: expected one actuator whose command is a force, not a voltage "
+                f"or a set point, got {len(driving)}; pass through='joints'",
                 name=name,
             )
         count = model.joint(name).dof

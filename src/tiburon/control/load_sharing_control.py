@@ -38,6 +38,7 @@ from tiburon.control.joint_tracking import (
     JointSelection,
     commands_of,
     model_key,
+    refuse_servos,
     select_joints,
 )
 from tiburon.control.motion_path import GaitPath, MotionPath, MotionSample
@@ -498,7 +499,8 @@ class LoadSharingControl(RunTimeFields):
             )
 
     def _check_motors(self, model: Model) -> None:
-        """Refuse motors that would get no voltage, and others than those of the plan."""
+        """Refuse motors that would get no voltage, others than those of the plan, and servos."""
+        refuse_servos(model, tuple(self._chosen.names))
         for actuator in model.actuators:
             if not actuator.takes_voltage or actuator.joint not in self._chosen.names:
                 continue

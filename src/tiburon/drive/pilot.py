@@ -31,7 +31,7 @@ from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.dynamics import gravity_force, mass_matrix
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.loops.metric import rank_cut
-from tiburon.model import Actuator, Coupled, Frame, Model, Pose, World
+from tiburon.model import Actuator, Coupled, Frame, Model, Pose, Servo, World
 from tiburon.record import record
 from tiburon.simulation.state import CommandRow, State
 from tiburon.simulation.system import System
@@ -113,6 +113,8 @@ class JointActuation(NamedTuple):
     """Resistance, torque constant, back-EMF constant and ratio if its command is a voltage."""
     direct: bool = False
     """Whether it has no actuator: the command is the joint force itself."""
+    servo: Servo | None = None
+    """Feedback of its actuator if the command is a set point."""
 
 
 class LegJoint(NamedTuple):
@@ -243,6 +245,7 @@ def actuation_of(
                 upper,
                 motor,
                 actuator is None,
+                None if actuator is None else actuator.servo,
             )
         )
     return _vehicle(model, inertia), tuple(joints)
@@ -579,7 +582,8 @@ class Pilot:
             e, k, m = target - q[unit.q], held["arm_frequency"], unit.inertia
             kept = m * (3.0 * k * k * e + 3.0 * k * (pace - v[unit.v]) + k * k * k * integral)
             kept = kept + weight[unit.v]
-            added = 0.0 if unit.motor or unit.direct else u[unit.command]
+            by_force = not (unit.motor or unit.direct or unit.servo is not None)
+            added = u[unit.command] if by_force else 0.0
             manual = stick * unit.strength + added
             force = np.where(keeping, kept, manual)
             missing = e
@@ -587,11 +591,19 @@ class Pilot:
                 # anti-windup: no integration while saturated
                 missing = np.where(np.abs(force) > unit.most, 0.0, e)
                 force = np.minimum(np.maximum(force, -unit.most), unit.most)
-            commands[unit.command] = _command(unit, force, v[unit.v])
+            if unit.servo is not None and unit.servo.stiffness:
+                # the servo itself holds the target
+                at, rate = np.where(keeping, target, q[unit.q]), np.where(keeping, pace, v[unit.v])
+                force = np.where(keeping, weight[unit.v], force)
+                commands[unit.command] = unit.servo.command_of(force, at, rate)
+            elif unit.servo is not None:
+                commands[unit.command] = unit.servo.command_of(force, q[unit.q], v[unit.v])
+            else:
+                commands[unit.command] = _command(unit, force, v[unit.v])
             if unit.direct:
                 # external force, in both modes
                 commands[unit.command] += u[unit.command]
-            if unit.motor:
+            if unit.motor or unit.servo is not None:
                 commands[unit.command] += np.where(keeping, 0.0, u[unit.command])
             targets.append(np.where(keeping, pace, TARGET_RATE * (q[unit.q] - target)))
             integrals.append(np.where(keeping, missing, -INTEGRAL_DECAY * integral))
@@ -644,7 +656,8 @@ def walker_of(model: Model, joints: Sequence[JointActuation]) -> Walker | None:
             legs[point.name] = own
     if len(legs) < MIN_LEGS or LEG_JOINTS * len(legs) != len(joints):
         return None
-    if any(by_name[name].motor or by_name[name].direct for own in legs.values() for name in own):
+    chosen = [by_name[name] for own in legs.values() for name in own]
+    if any(unit.motor or unit.direct or unit.servo is not None for unit in chosen):
         return None
     stand = model.poses[STAND]
     points = {point.name: point for point in model.contacts}

@@ -53,7 +53,17 @@ POLL_SECONDS = 0.5
 
 ARRAY_PREFIXES = (
     *("body_", "jnt_", "dof_", "geom_", "site_", "eq_", "actuator_", "tendon_", "wrap_", "pair_"),
-    *("exclude_", "key_qpos", "hfield_", "qpos", "mat_rgba", "mesh_pos", "mesh_quat", "mesh_scale"),
+    *(
+        "exclude_",
+        "key_qpos",
+        "key_ctrl",
+        "hfield_",
+        "qpos",
+        "mat_rgba",
+        "mesh_pos",
+        "mesh_quat",
+        "mesh_scale",
+    ),
 )
 """Beginnings of the names of arrays of `MjModel` that the reader may use."""
 

@@ -10,6 +10,10 @@ index. Skipped silently, because they are not part of a robot: cameras, lights, 
 contacts. Skipped with a warning, because they act on the robot: tendons, flexible
 parts, friction against turning and rolling.
 
+Actuators with affine bias (position, velocity, general) are servos: their command is MuJoCo's
+control, in the unit of the file, of other actuators it is the joint force. Controls of a keyframe
+are those of runs that start in its pose.
+
 Sliding friction of geometries is that of their shapes, none where condim is 1; of two surfaces the
 larger one counts. So are their bits (contype, conaffinity), where not all match. Contact pairs and
 exclusions of geometries and bodies are those of their bodies. Links of one tree touch where pairs
@@ -78,6 +82,7 @@ from tiburon.model import (
     Pose,
     Prismatic,
     Revolute,
+    Servo,
     Shape,
     SphereShape,
     Thruster,
@@ -725,13 +730,16 @@ TRN_JOINT, TRN_JOINT_IN_PARENT, _TRN_SLIDER_CRANK, _TRN_TENDON, TRN_SITE = range
 FIXED_GAIN = 0
 """Gain type of a force proportional to the control (mjtGain)."""
 
+AFFINE_BIAS = 1
+"""Bias type of a force that is linear in length and velocity (mjtBias)."""
+
 
 def read_actuators(
     compiled: CompiledModel, names: Names, findings: Findings
 ) -> tuple[list[Actuator], list[Thruster]]:
-    """Return motors on joints, and thrusters that act at a site along one direction.
+    """Return motors and servos on joints, and thrusters that act at a site along one direction.
 
-    Servos and muscles keep their point of action and limits, not their control law.
+    Actuators with another law, such as muscles, keep their point of action and limits alone.
     """
     actuators: list[Actuator] = []
     thrusters: list[Thruster] = []
@@ -739,7 +747,7 @@ def read_actuators(
     for i in range(compiled.nu):
         kind, part = int(compiled.actuator_trntype[i]), int(compiled.actuator_trnid[i][0])
         if kind in (TRN_JOINT, TRN_JOINT_IN_PARENT) and _drives_single_axis(compiled, i, part):
-            actuators.append(_motor(compiled, names, i, part))
+            actuators.append(_motor(compiled, names, i, part, findings))
         elif kind == TRN_SITE and (thruster := _thruster(compiled, names, i, part)) is not None:
             thrusters.append(thruster)
         else:
@@ -749,12 +757,16 @@ def read_actuators(
             f"left out: {len(others)} actuators that are neither motors nor thrusters: "
             f"{listed(others)}"
         )
-    laws = [names.actuator(i) for i in range(compiled.nu) if _has_law(compiled, i)]
+    laws = [
+        names.actuator(i)
+        for i in range(compiled.nu)
+        if _has_law(compiled, i) and not _is_servo(compiled, i)
+    ]
     kept = set(laws).difference(others)
     if kept:
         findings.add(
-            f"left out: the control law of {len(kept)} servos or muscles, which are actuators of "
-            f"forces here: {listed(sorted(kept))}"
+            f"left out: the control law of {len(kept)} muscles or actuators with dynamics, which "
+            f"are actuators of forces here: {listed(sorted(kept))}"
         )
     return actuators, thrusters
 
@@ -775,13 +787,26 @@ def _has_law(compiled: CompiledModel, i: int) -> bool:
     return any(int(getattr(compiled, kind)[i]) != FIXED_GAIN for kind in kinds)
 
 
+def _is_servo(compiled: CompiledModel, i: int) -> bool:
+    """Return whether the force of an actuator is linear in control, position and velocity.
+
+    Position and velocity act against the motion: with other signs it would be unstable.
+    """
+    affine = int(compiled.actuator_biastype[i]) == AFFINE_BIAS
+    plain = not int(compiled.actuator_gaintype[i]) and not int(compiled.actuator_dyntype[i])
+    slopes = compiled.actuator_biasprm[i][1:3]
+    return affine and plain and bool((slopes <= 0.0).all())
+
+
 def _drives_single_axis(compiled: CompiledModel, i: int, joint: int) -> bool:
     """Return whether an actuator drives a single-axis joint with a non-zero gear."""
     one = int(compiled.jnt_type[joint]) in (SLIDE, HINGE)
     return one and float(compiled.actuator_gear[i][0]) != 0.0
 
 
-def _motor(compiled: CompiledModel, names: Names, i: int, joint: int) -> Actuator:
+def _motor(
+    compiled: CompiledModel, names: Names, i: int, joint: int, findings: Findings
+) -> Actuator:
     ratio = float(compiled.actuator_gear[i][0])
     low, high = _range(compiled, i)
     # force limits at the joint, after the gear
@@ -791,8 +816,56 @@ def _motor(compiled: CompiledModel, names: Names, i: int, joint: int) -> Actuato
         names.actuator(i),
         names.joint(joint),
         ratio,
-        force_limits=(at_joint[0], at_joint[1]),
+        force_limits=_within_joint(compiled, names, i, joint, at_joint, findings),
         rotor_inertia=0.0 if own is None else float(own[i]),
+        servo=_servo(compiled, names, i, ratio) if _is_servo(compiled, i) else None,
+    )
+
+
+def _within_joint(
+    compiled: CompiledModel,
+    names: Names,
+    i: int,
+    joint: int,
+    limits: Sequence[float],
+    findings: Findings,
+) -> tuple[float, float]:
+    """Return the force limits of an actuator within those of all actuators of its joint."""
+    low, high = limits
+    if not compiled.jnt_actfrclimited[joint]:
+        return low, high
+    on_joint = np.isin(compiled.actuator_trntype[: compiled.nu], (TRN_JOINT, TRN_JOINT_IN_PARENT))
+    if (on_joint & (compiled.actuator_trnid[: compiled.nu, 0] == joint)).sum() > 1:
+        findings.add(
+            f"actuator {names.actuator(i)!r}: expected one actuator on joint "
+            f"{names.joint(joint)!r}, whose actuatorfrcrange limits their sum; here it limits each"
+        )
+    least, most = compiled.jnt_actfrcrange[joint].tolist()
+    low, high = (min(max(x, least), most) for x in (low, high))
+    return low, high
+
+
+def _servo(compiled: CompiledModel, names: Names, i: int, ratio: float) -> Servo:
+    """Return the feedback of an actuator, whose command is MuJoCo's control.
+
+    Its length is that of the gear: ratio times the position of the joint.
+    """
+    constant, length, velocity = compiled.actuator_biasprm[i][:3].tolist()
+    limits = (-math.inf, math.inf)
+    if compiled.actuator_ctrllimited[i]:
+        a, b = compiled.actuator_ctrlrange[i].tolist()
+        limits = (a, b)
+    controls = compiled.key_ctrl.reshape(compiled.nkey, compiled.nu)
+    return Servo(
+        # zeros without a sign
+        stiffness=0.0 - ratio * ratio * length,
+        damping=0.0 - ratio * ratio * velocity,
+        gain=ratio * float(compiled.actuator_gainprm[i][0]),
+        bias=ratio * constant,
+        command_limits=limits,
+        set_points={
+            names.key(k): float(controls[k, i]) for k in range(compiled.nkey) if controls[k, i]
+        },
     )
 
 
@@ -1093,7 +1166,7 @@ CHECKED_ARRAYS = (
     *("qpos0", "qpos_spring", "key_qpos", "geom_pos", "geom_quat", "geom_size", "geom_fluid"),
     *("site_pos", "site_quat", "eq_data", "actuator_gear", "actuator_gainprm", "mesh_pos"),
     *("mesh_quat", "mesh_scale", "geom_friction", "pair_friction", "hfield_size", "hfield_data"),
-    "body_gravcomp",
+    *("body_gravcomp", "actuator_biasprm", "key_ctrl"),
 )
 """Arrays of a compiled model that are used, and checked for absurd values."""
 

@@ -12,7 +12,7 @@ from tiburon.formats.lenient import Findings, lenient_body, lenient_model
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.native_schema import Record
 from tiburon.formats.toml_table import Table, parse_toml
-from tiburon.model.actuator import Actuator
+from tiburon.model.actuator import Actuator, Servo
 from tiburon.model.attachments import LinearThrust, Spring, Thruster
 from tiburon.model.body import WORLD, Body, ContactPair, ContactPoint, Frame, Shape
 from tiburon.model.body_fluid import BodyFluid, Fin, added_mass_from, six_by_six_from
@@ -470,8 +470,22 @@ def read_actuator(table: Table) -> Actuator:
     motor = table.table("motor")
     if motor is not None:
         values["motor"] = read_record(schema.MOTOR, motor)
+    servo = table.table("servo")
+    if servo is not None:
+        values["servo"] = read_servo(servo)
     table.finish()
     return table.build(Actuator, **values)
+
+
+def read_servo(table: Table) -> Servo:
+    """Return the feedback of an actuator."""
+    values = read_values(schema.SERVO, table)
+    points = table.table("set_points")
+    if points is not None:
+        values["set_points"] = {pose: points.numbers(pose) for pose in points.data}
+        points.finish()
+    table.finish()
+    return table.build(Servo, **values)
 
 
 def read_spring(table: Table) -> Spring:

@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from tiburon.model.actuator import Motor
+from tiburon.model.actuator import Motor, Servo
 from tiburon.model.attachments import (
     Cable,
     HydraulicCylinder,
@@ -187,6 +187,9 @@ PAIRS = ("command_limits", "thrust_limits")
 
 ACTUATOR = ("ratio", "force_limits", "speed_limit", "rotor_inertia")
 """Numeric fields of an actuator."""
+
+SERVO = Record(Servo, ("stiffness", "damping", "gain", "bias", "command_limits"))
+"""Feedback of an actuator; the table "set_points" is added."""
 
 SPRING = Record(
     Spring,

@@ -316,6 +316,11 @@ def _actuator(actuator: Actuator) -> dict[str, Any]:
     table = {"name": actuator.name, "joint": actuator.joint, **record_table(record, actuator)}
     if actuator.motor is not None:
         table["motor"] = Inline(record_table(schema.MOTOR, actuator.motor))
+    if actuator.servo is not None:
+        servo = record_table(schema.SERVO, actuator.servo)
+        if actuator.servo.set_points:
+            servo["set_points"] = Inline(dict(actuator.servo.set_points))
+        table["servo"] = Inline(servo)
     return table
 
 

@@ -1,6 +1,6 @@
 """Robot models: bodies, joints, frames, loops, actuators, and the world around them."""
 
-from tiburon.model.actuator import Actuator, Motor, rotor
+from tiburon.model.actuator import Actuator, Motor, Servo, rotor
 from tiburon.model.attachments import LinearThrust, QuadraticThrust, TableThrust, Thruster
 from tiburon.model.body import (
     WORLD,
@@ -80,6 +80,7 @@ __all__ = [
     "Prismatic",
     "QuadraticThrust",
     "Revolute",
+    "Servo",
     "Shape",
     "SphereDrag",
     "SphereShape",

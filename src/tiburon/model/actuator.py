@@ -14,6 +14,7 @@ the rotor, because its back-EMF leaves less of the voltage to the winding:
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -220,6 +221,72 @@ class Motor:
 
 @public
 @record
+class Servo:
+    """Feedback inside an actuator, as of position and velocity servos.
+
+    joint force = gain * command + bias - stiffness * q - damping * v, with the command within
+    `command_limits` and the force within the limits of the actuator. By default the command is the
+    position that the joint is to take, or its velocity if there is no stiffness.
+
+    Steps of runs that do not resolve a servo take it implicitly, at their end.
+
+    Example:
+        ``Actuator("elbow", "elbow", servo=Servo(stiffness=200, damping=10))``
+    """
+
+    stiffness: float = 0.0
+    """Force per displacement of the joint [N/m or N m/rad]."""
+
+    damping: float = 0.0
+    """Force per velocity of the joint [N s/m or N m s/rad]."""
+
+    gain: float | None = None
+    """Force per command [N or N m, per unit of the command]; by default the stiffness, or the
+    damping without stiffness."""
+
+    bias: float = 0.0
+    """Constant force [N or N m]."""
+
+    command_limits: tuple[float, float] = (-math.inf, math.inf)
+    """Smallest and largest command."""
+
+    set_points: Mapping[str, float] | tuple[tuple[str, float], ...] = ()
+    """Commands by the name of a pose of the robot: those of runs that start in this pose."""
+
+    def __post_init__(self) -> None:
+        element = "servo"
+        convert(self, number, element, "stiffness", "damping", least=0.0)
+        convert(self, number, element, "bias", *(() if self.gain is None else ("gain",)))
+        convert(self, limit_pair, element, "command_limits")
+        points: Any = self.set_points
+        if not isinstance(points, (Mapping, tuple)):
+            raise ModelError(
+                f"servo: set_points must be commands by pose, got {shown(points)}; write "
+                "set_points={'home': 0.3}"
+            )
+        pairs = points.items() if isinstance(points, Mapping) else points
+        found = tuple((check_name(n, "servo: pose"), number(x, element, n)) for n, x in pairs)
+        object.__setattr__(self, "set_points", found)
+
+    @property
+    def force_gain(self) -> float:
+        """Force per command [N or N m, per unit of the command], whether given or not."""
+        return (self.stiffness or self.damping) if self.gain is None else self.gain
+
+    def command_of(self, force: Any, q: Any, v: Any) -> Any:
+        """Return the command at which a servo within its limits exerts a force.
+
+        Args:
+            force: Joint force [N or N m], a number or an array; or traced.
+            q: Joint position [m or rad].
+            v: Joint velocity [m/s or rad/s].
+        """
+        load = self.stiffness * q + self.damping * v
+        return (force - self.bias + load) / self.force_gain
+
+
+@public
+@record
 class Actuator:
     """An actuator of a joint; immutable, compares by value.
 
@@ -257,6 +324,9 @@ class Actuator:
     controls the current without lag: the joint gets that force, friction of the motor included,
     as far as voltage and current suffice."""
 
+    servo: Servo | None = None
+    """Feedback inside the actuator, whose command is then the set point."""
+
     def __post_init__(self) -> None:
         check_name(self.name, "actuator")
         element = f"actuator {self.name!r}"
@@ -288,6 +358,38 @@ class Actuator:
                 "...), or command='force'",
                 name=self.name,
             )
+        servo: object = self.servo
+        if servo is not None and not isinstance(servo, Servo):
+            raise ModelError(
+                f"{element}: servo must be a Servo, got {shown(servo)}; write Servo(stiffness=..., "
+                "damping=...)",
+                name=self.name,
+            )
+        if servo is not None and (motor is not None or self.command is not None):
+            raise ModelError(
+                f"{element}: expected a servo without motor and command, as its command is the set "
+                "point; leave motor= and command= out",
+                name=self.name,
+            )
+        if servo is not None and math.isfinite(self.force_limits[0]) != math.isfinite(
+            self.force_limits[1]
+        ):
+            raise ModelError(
+                f"{element}: expected two finite force_limits of a servo or none, got "
+                f"{self.force_limits}; give both",
+                name=self.name,
+            )
+        if servo is not None and math.isfinite(self.speed_limit):
+            raise ModelError(
+                f"{element}: speed_limit is for actuators that forces command, got one with a "
+                "servo; limit its force_limits or command_limits",
+                name=self.name,
+            )
+
+    @property
+    def takes_force(self) -> bool:
+        """Whether its command is a force."""
+        return self.servo is None and not self.takes_voltage
 
     @property
     def takes_voltage(self) -> bool:

@@ -455,6 +455,15 @@ class Model(StateSpace):
         return self._changed(self._parts._replace(loops=()), name)
 
     @public
+    def without_servos(self, *, name: str | None = None) -> "Model":
+        """Return this robot with actuators that are commanded by force instead of set points.
+
+        For controllers of joint forces, which the feedback of servos would act against.
+        """
+        driven = tuple(composition.changed(actuator, servo=None) for actuator in self.actuators)
+        return self._changed(self._parts._replace(actuators=driven), name)
+
+    @public
     def lock(
         self,
         joints: str | Iterable[str] | Mapping[str, ArrayLike],

@@ -257,6 +257,13 @@ def _check_joints(parts: Parts) -> None:
                 f"{actuator.joint!r}, which does not move; name another or leave the actuator out",
                 name=actuator.name,
             )
+        if actuator.servo is not None and joints[actuator.joint].dof != 1:
+            raise ModelError(
+                f"{where}: a servo drives a joint with one degree of freedom, got the "
+                f"{joints[actuator.joint].kind} joint {actuator.joint!r} with "
+                f"{joints[actuator.joint].dof}; leave servo out",
+                name=actuator.name,
+            )
     for cylinder in parts.cylinders:
         if cylinder.joint is not None:
             where = f"cylinder {cylinder.name!r}"

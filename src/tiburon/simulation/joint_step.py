@@ -72,15 +72,24 @@ class LawTerms(NamedTuple):
     """These rows."""
 
     removed: dict[int, Scalar]
-    """Impulses of the last step along them, the other way."""
+    """Impulses of the last step along them, the other way; of servos to the middle of limits."""
 
     @classmethod
     def of(
-        cls, held: list[HeldLaw], q: Scalars, v: Scalars, v1: Scalars, h: Scalar, gain: Scalars
+        cls,
+        held: list[HeldLaw],
+        q: Scalars,
+        v: Scalars,
+        v1: Scalars,
+        h: Scalar,
+        gain: Scalars,
+        *,
+        binds: bool,
     ) -> "LawTerms":
         """Return the terms of a step from a state, with the velocity v1 at its end.
 
-        `gain` is the change of velocity that the stages found with added armatures.
+        `gain` is the change of velocity that the stages found with added armatures; `binds` states
+        whether linear forces with limits are rows.
         """
         found = cls(held, [], {}, {}, [], [], {})
         for k, law in enumerate(held):
@@ -88,8 +97,14 @@ class LawTerms(NamedTuple):
             force: Scalar = 0.0
             if law.law.is_linear:
                 force = law.linear_force(law.measured(q, v), law.ratio * v1[i], h)
-                _add(found.added, i, law.ratio * law.ratio * h * law.slope(h))
-                _add(found.change, i, law.ratio * h * (force - law.forces["damping_force"]))
+                last = law.forces[law.law.linear_name]
+                if binds and law.law.is_bounded:
+                    found.names.append((k, "servo_force"))
+                    found.bounds.append(law.soft_row(force, law.ratio * v1[i], h))
+                    _add(found.removed, i, law.ratio * h * (law.middle - last))
+                else:
+                    _add(found.added, i, law.ratio * law.ratio * h * law.slope(h))
+                    _add(found.change, i, law.ratio * h * (force - last))
                 if gain:
                     _add(found.change, i, law.ratio * law.ratio * law.stage_inertia * gain[i])
             found.forces.append(force)
@@ -157,6 +172,9 @@ class _Ended(NamedTuple):
     good: Scalar
     """Whether impulses are those of a step: 1 or 0."""
 
+    exceeds: Scalar = 0.0
+    """Whether a servo exceeds its limits, so that the step needs rows: 1 or 0."""
+
 
 def end_of_step(
     system: "System",
@@ -195,6 +213,7 @@ def end_of_step(
         posed = posed_end(
             system, manifold, start, after, u, h, time, p, binds=binds, explicit=explicit
         )
+        exceeds = 0.0 if binds else _exceeds(posed, h)
         found, states = solved_end(system, posed, v, u, h, time) if binds else (None, ())
         mean, v_after, good = posed.mean_change, posed.v_free, 1.0
         if found is not None:
@@ -204,13 +223,14 @@ def end_of_step(
         change = manifold.reexpress(mean, posed.ahead, q1)
         q_after = manifold.normalize(manifold.displaced(q1, change, h))
         back = manifold.reexpress(v_after, posed.ahead, q_after)
-        return _Ended(q_after, tuple(back), _states_after(system, posed, found, states, z, h), good)
+        z_after = _states_after(system, posed, found, states, z, h)
+        return _Ended(q_after, tuple(back), z_after, good, exceeds)
 
-    held = _held(system, z, p)
+    held = _held(system, start, after, u, time, h, p)
     linear = any(law.law.is_linear for law in held)
     ahead = manifold.displaced(q, v, h)
     v1 = manifold.reexpress(w1[:nv], q1, ahead)
-    binds: Any = LawTerms.of(held, q, v, v1, h, ()).may_bind(v1, h)
+    binds: Any = LawTerms.of(held, q, v, v1, h, (), binds=False).may_bind(v1, h)
     if binds is not True and system.ends_in_contact:
         near = system.may_touch(q, (ahead, q1), v, h, time, p)
         binds = near if near is True or binds is False else binds | near
@@ -223,15 +243,54 @@ def end_of_step(
         found = _Ended(q1, tuple(w1[:nv]), z, 1.0)
         found = where_needed(binds, lambda: ended(binds=True), found)
         found = where_needed(~binds, lambda: ended(binds=False), found)
+    if binds is not True and any(law.law.is_bounded for law in held):
+        found = where_needed(found.exceeds > 0.5, lambda: ended(binds=True), found)
     q_end = tuple(require(found.good > 0.5, x, UNSOLVED_JOINTS) for x in found.q)
     return q_end, (*found.v, *w1[nv:]), (*u[: system.discrete.start], *found.z)
 
 
-def _held(system: "System", z: Scalars, p: Scalars) -> list[HeldLaw]:
-    """Return the laws with their forces over the last step."""
+def _held(
+    system: "System",
+    start: tuple[Scalars, Scalars],
+    after: tuple[Scalars, Scalars],
+    u: Scalars,
+    time: Scalar,
+    h: Scalar,
+    p: Scalars,
+) -> list[HeldLaw]:
+    """Return the laws with their forces over the last step, and the commands of this one."""
     assert system.laws is not None
     element, at_z, at_p = system.laws
-    return element.held(system.model, p[at_p], z[at_z])
+    places = {
+        law.actuator.name: system.commands.place(law.actuator.name)
+        for law in element.laws
+        if law.actuator is not None
+    }
+    commands: dict[str, Scalar] = {}
+    if places:
+        # of controllers within the step the mean of its ends
+        ends = [system.commands_at(*start, u, time)]
+        if system.control is not None and not system.held:
+            ends.append(system.commands_at(*after, u, time + h))
+        share = 1.0 / len(ends)
+        commands = {name: share * sum(end[k] for end in ends) for name, k in places.items()}
+    return element.held(system.model, p[at_p], u[system.discrete][at_z], commands)
+
+
+def _exceeds(posed: StepEnd, h: Scalar) -> Scalar:
+    """Return whether a linear force is beyond its limits: 1 or 0."""
+    beyond: Scalar = 0.0
+    for law, force in zip(posed.terms.held, posed.terms.forces, strict=True):
+        if law.law.is_bounded:
+            found = _linear_after(law, force, posed.v_free, posed.v_ahead, h)
+            beyond = np.where((found < law.low) | (found > law.high), 1.0, beyond)
+    return beyond
+
+
+def _linear_after(law: HeldLaw, force: Scalar, v: Scalars, v_ahead: Scalars, h: Scalar) -> Scalar:
+    """Return the force of damping and spring at another velocity at the end of the step."""
+    i = law.variable
+    return force - law.slope(h) * law.ratio * (v[i] - v_ahead[i])
 
 
 def _is_good(system: "System", posed: StepEnd, found: RigidStep) -> Scalar:
@@ -263,12 +322,13 @@ def posed_end(
     `binds` states whether friction, stops and contacts are part of it.
     """
     (q, w), (q1, w1), nv = start, after, system.model.nv
-    v, z = w[:nv], tuple(u[system.discrete])
+    v = w[:nv]
     ahead = manifold.displaced(q, v, h)
     v1 = manifold.reexpress(w1[:nv], q1, ahead)
     plan = system.plan_at(ahead, v, time + h)
     gain = tuple(b - a for a, b in zip(v, w1[:nv], strict=True)) if explicit else ()
-    terms = LawTerms.of(_held(system, z, p), q, v, v1, h, gain)
+    held = _held(system, start, after, u, time, h, p)
+    terms = LawTerms.of(held, q, v, v1, h, gain, binds=binds)
     # impulses do not change the velocities of joints on paths
     fixed: list[int] = []
     for joint in system.prescribed(time + h, p):
@@ -356,15 +416,16 @@ def _forces_after(posed: StepEnd, found: RigidStep | None, z: Scalars, h: Scalar
     v = posed.v_free if found is None else found.v
     for law, force, own in zip(terms.held, terms.forces, after, strict=True):
         if law.law.is_linear:
-            i = law.variable
-            own["damping_force"] = force - law.slope(h) * law.ratio * (v[i] - posed.v_ahead[i])
+            own[law.law.linear_name] = _linear_after(law, force, v, posed.v_ahead, h)
     residual: Scalar = 0.0
     if found is not None:
         residual = found.residual
         rows = zip(terms.names, terms.bounds, found.bounds, strict=True)
         for (k, name), bound, impulse in rows:
             force = impulse / h
-            if bound.friction is None:
+            if bound.softness is not None:
+                force = force + terms.held[k].middle
+            elif bound.friction is None:
                 # what a collision takes does not act on
                 force = np.where(found.lands, 0.0, bound.sign * force)
             after[k][name] = force

@@ -16,6 +16,7 @@ from tiburon.actuation.joint_laws import STABLE_RATE, LawChoice, refuse_laws, un
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.actuation.prescribed import CASE, PrescribedMotion, cases_of, prescribed_motions
 from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.actuation.servo_drive import set_points
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
@@ -617,6 +618,7 @@ def _start(
     model = system.model
     if q is v is x is command is varied is None:
         held = np.zeros((1, system.drive_size))
+        held[:, : len(system.command_names)] = _commands(system, None, resting_position(model))
         held[:, system.discrete] = system.z0
         state = system.kept.get("start")
         if state is None:
@@ -636,7 +638,7 @@ def _start(
         inner = np.concatenate([varied.start, np.broadcast_to(own, (*lead, own.size))], axis=-1)
     if x is not None:
         inner = as_batch(x, system.nx, "x", f"{system.nx} ({', '.join(system.x_names)})")
-    commands = _commands(system, command)
+    commands = _commands(system, command, position)
     numbers: Mapping[str, Array] = {} if varied is None else varied.rows
     arrays = {"q": position, "v": velocity, "x": inner, "command": commands, **numbers}
     shapes = {name: array.shape[:-1] for name, array in arrays.items()}
@@ -662,7 +664,7 @@ def _start(
         _put(state[:, place : place + part.shape[-1]], part, batch)
         place += part.shape[-1]
     held = np.zeros((cases, system.drive_size))
-    if command is not None:
+    if commands.any():
         _put(held[:, : commands.shape[-1]], commands, batch)
     held[:, system.discrete] = system.z0
     rows = {
@@ -854,12 +856,20 @@ def _close(system: System, state: Array, begin: float, rows: Mapping[str, Array]
     state[:, :nq], state[:, nq : nq + nv] = found
 
 
-def _commands(system: System, command: Any) -> Array:
-    """Return commands at the start, shape (..., commands)."""
+def _commands(system: System, command: Any, q: Array) -> Array:
+    """Return commands at the start, shape (..., commands).
+
+    Those that are not given are the set points of the pose that a case starts in, or zero.
+    """
     count = len(system.command_names)
+    points = set_points(system.model, q)
+    first = np.zeros((*(q.shape[:-1] if points else ()), count))
+    for name, value in points.items():
+        first[..., system.commands.place(name)] = value
     if command is None:
-        return np.zeros(count)
-    row = np.zeros((*system.commands.cases(command), count))
+        return first
+    shape = np.broadcast_shapes(system.commands.cases(command), first.shape[:-1])
+    row = np.broadcast_to(first, (*shape, count)).copy()
     system.commands.write(row, command, "command")
     return as_batch(row, count, "command", system.commands.described)
 

@@ -1416,10 +1416,9 @@ class System:
         """Yield the words for friction and stop of each joint, and its body."""
         bodies = {body.joint.name: body.name for body in self.model.bodies}
         for law in self.laws[0].laws if self.laws is not None else ():
-            for force in law.forces:
-                if force != "damping_force":
-                    name = force.removesuffix("_force")
-                    yield f"{name} of joint {law.joint!r}", bodies[law.joint]
+            for force in law.rows:
+                name = force.removesuffix("_force")
+                yield f"{name} of joint {law.joint!r}", bodies[law.joint]
 
     def loops_at(self, plan: Plan, q: Scalars, x: Scalars) -> tuple[Any, ...]:
         """Return the Jacobian of closed loops and its rank cut; nothing for a tree."""

@@ -64,7 +64,7 @@ class DrivenJoint:
         """
         low, high = actuator.force_limits
         motor = actuator.motor
-        fades = not actuator.takes_voltage and math.isfinite(actuator.speed_limit)
+        fades = actuator.takes_force and math.isfinite(actuator.speed_limit)
         speed = actuator.speed_limit if fades else None
         if motor is None or not motor.is_limited:
             return cls(index, low, high, speed=speed)
