@@ -31,11 +31,11 @@ RUNS: dict[str, dict[str, Any]] = {
         for name in ("semi_implicit_euler", "dopri5", "dop853", "rosenbrock", "b1pc5")
     },
     "rigid": {},
-    "compliant": {"contact": "compliant"},
-    "exact": {"contact": "exact"},
-    "convex": {"contact_law": "convex"},
+    "compliant": {"contact": ("CompliantContact", {})},
+    "exact": {"contact": ("ExactContact", {})},
+    "convex": {"contact": ("RigidContact", {"law": "convex"})},
 }
-"""Runs of two milliseconds: options of `simulate`."""
+"""Runs of two milliseconds: options of `simulate`, methods and contacts by name."""
 
 ON_GROUND = (
     *("rigid", "compliant", "exact", "convex"),
@@ -192,6 +192,9 @@ def cold_call(robot: str, name: str, water: str = "") -> dict[str, Any]:
             from tiburon.simulation.integrators.methods import integrator_named
 
             options["method"] = integrator_named(options["method"])
+        if "contact" in options:
+            kind, how = options["contact"]
+            options["contact"] = getattr(tb, kind)(**how)
         if batch or touches:
             options["q"] = q
     elif name in OTHER_CALLS:

@@ -106,7 +106,7 @@ class _Robot:
         import tiburon as tb
 
         return tb.simulate(
-            self.model,
+            self.model.without_passive().without_limits(),
             duration,
             q=q,
             v=v,
@@ -114,8 +114,6 @@ class _Robot:
             control=self.control,
             contact=contact,
             method=integrator_named(self.method, dt=STEP),
-            passive=False,
-            limits=False,
             execution=tb.Execution(threads=1, progress=False),
             record=tb.Record(dt=duration),
         )

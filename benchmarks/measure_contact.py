@@ -122,15 +122,15 @@ def _sides(
     import tiburon as tb
 
     model = tb.load("quadruped") if model is None else model
+    model = model.without_passive().without_limits()
     trotting = gait == "trotting"
     control = _controller(model, trotting)
     ground = tb.Ground(static_friction=FRICTION)
     options = {
-        "contact": "rigid",
+        "contact": tb.RigidContact(),
         "method": tb.SemiImplicitEuler(dt=STEP),
         "execution": tb.Execution(progress=False),
     }
-    options |= {"passive": False, "limits": False}
     world = tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=ground)
     stand = np.array(model.poses["stand"])
     settled = tb.simulate(
@@ -361,16 +361,19 @@ def _foot_pads(duration: float) -> Figure:
     import tiburon as tb
     from benchmarks.mujoco_peer import write_spec
 
-    model = tb.load("aquarobot")
+    model = tb.load("aquarobot").without_limits()
     stand = np.array(model.poses["stand"])
     hold = _held_hinges(model, stand, PAD_STIFFNESS, PAD_DAMPING)
     world = tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=tb.Ground(static_friction=0.6))
     options = {
-        "contact": "rigid",
+        "contact": tb.RigidContact(),
         "method": tb.SemiImplicitEuler(dt=STEP),
         "execution": tb.Execution(progress=False),
     }
-    options |= {"world": world, "control": hold, "limits": False}
+    options |= {
+        "world": world,
+        "control": hold,
+    }
     settled = tb.simulate(model, 0.5, q=stand, record=tb.Record(dt=0.5), **options)
     generator = np.random.default_rng(5)
     q = np.tile(settled.q[-1], (PAD_SIZE, 1))
@@ -445,7 +448,7 @@ def _in_current(duration: float) -> Iterator[Figure]:
     from tiburon.control.gait import gait_control
     from tiburon.demos.walk import aquarobot_gait
 
-    model = tb.load("aquarobot")
+    model = tb.load("aquarobot").without_limits()
     stand = np.array(model.poses["stand"])
     gait = aquarobot_gait()
     gains = (30_000.0, 1500.0)
@@ -464,7 +467,7 @@ def _in_current(duration: float) -> Iterator[Figure]:
         options = {
             "world": world,
             "control": control,
-            "contact": "rigid",
+            "contact": tb.RigidContact(),
             "method": tb.RK4(dt=STEP),
         }
         options |= {
@@ -542,7 +545,7 @@ def _stack(duration: float) -> Figure:
     ground = tb.Ground(static_friction=FRICTION)
     options: dict[str, Any] = {
         "world": tb.World(gravity=(0.0, 0.0, -GRAVITY), ground=ground),
-        "contact_pairs": [*itertools.pairwise(names), (names[0], "world")],
+        "contact": tb.DefaultContact(pairs=[*itertools.pairwise(names), (names[0], "world")]),
         "method": tb.SemiImplicitEuler(dt=STEP),
         "execution": tb.Execution(progress=False),
     }

@@ -47,11 +47,11 @@ def run(duration: float) -> Iterator[Figure]:
 
     options = {
         "world": world,
-        "passive": False,
-        "limits": False,
         "execution": tb.Execution(progress=False),
     }
-    rest = tb.simulate(model, 1.0, q=stand, control=hold, **options)
+    rest = tb.simulate(
+        model.without_passive().without_limits(), 1.0, q=stand, control=hold, **options
+    )
     q, v, z = rest.q[-1], rest.v[-1], rest.z[-1]
     tau = np.concatenate([np.zeros(6), 100.0 * (stand[7:] - q[7:])])
     points = 4 * len(model.contacts)
@@ -114,14 +114,15 @@ def _single(step: Any, derivative: Any, state: Any, points: int, duration: float
 
 def _kernels(model: Any, world: Any) -> tuple[Any, Any]:
     """Return the kernels of a step, and of its derivative."""
-    from tiburon.actuation.rigid_contact import RigidContact
+    from tiburon.actuation.contact_models import RigidContact
+    from tiburon.actuation.rigid_contact import RigidContactElement
     from tiburon.simulation.contact_linearization import contacts_of, step_kernel_of
     from tiburon.simulation.step import StepSource, step_kernel
     from tiburon.simulation.system import System
 
-    system = System(model, world, [RigidContact.of(model, world)], steps=True)
+    system = System(model, world, [RigidContactElement.of(model, world)], steps=True)
     step = step_kernel(StepSource(system, "rk4"))
-    contacts = contacts_of(model, world, "rigid", None)
+    contacts = contacts_of(model, world, RigidContact())
     kernel = step_kernel_of(model, world, contacts)
 
     length = np.array(STEP)

@@ -115,7 +115,7 @@ def _blocks() -> tuple[Any, Any, list[Any]]:
     from tiburon.trace.regions import function
 
     model = four_pumas()
-    system = System(model, DEFAULT_WORLD, loop_method=("baumgarte", 10.0, 10.0))
+    system = System(model, DEFAULT_WORLD, loops=("baumgarte", 10.0, 10.0))
     source = StepSource(system, "b4pc5")
 
     def in_turn(call: Any, sets: Any) -> list[Any]:

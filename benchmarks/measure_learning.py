@@ -87,14 +87,10 @@ def _quadrupeds(duration: float) -> Figure:
 
     substeps = 20
     known = gym.task("quadruped_trot")
-    options = {
-        **known.options,
-        "execution": tb.Execution(threads=1),
-        "passive": False,
-        "limits": False,
-    }
+    options = {**known.options, "execution": tb.Execution(threads=1)}
     task = dataclasses.replace(
         known,
+        model=known.model.without_passive().without_limits(),
         method=tb.SemiImplicitEuler(dt=STEP),
         substeps=substeps,
         options=options,

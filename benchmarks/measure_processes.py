@@ -389,7 +389,7 @@ def _legs(repeats: int) -> Iterator[Figure]:
     parts = tb.partition(robot, "legs")
     for method in (tb.DeNOC("minimal"), tb.Penalty(1e4)):
         how = {
-            "loop_method": method,
+            "loops": method,
             "method": tb.RK4(dt=1e-5),
             "record": tb.Record(dt=0.05),
         }
@@ -430,15 +430,13 @@ def _long_chain(repeats: int) -> Iterator[Figure]:
     import tiburon as tb
 
     for links in LINKS:
-        robot = chain(links)
+        robot = chain(links).without_passive().without_limits()
         rng = np.random.default_rng(0)
         q = rng.uniform(-0.3, 0.3, robot.nq)
         how = {
             "q": q,
             "method": tb.RK4(dt=1e-5),
             "execution": tb.Execution(progress=False),
-            "passive": False,
-            "limits": False,
         }
 
         def step(robot: Any = robot, how: dict[str, Any] = how, **more: Any) -> Timing:

@@ -107,13 +107,13 @@ def _sides(robot: str, method: str, shape: tuple[int, ...], steps: int) -> tuple
     import tiburon as tb
 
     model, (q, v), peer, rows = _free(robot, method, shape)
+    model = model.without_passive().without_limits()
     data = mujoco.MjData(peer)
     options = {
         "method": integrator_named(method, dt=STEP),
         "record": tb.Record(every=1),
         "execution": tb.Execution(progress=False),
     }
-    options |= {"passive": False, "limits": False}
     if shape:
         options["execution"] = tb.Execution(threads=1, progress=False)
 

@@ -50,13 +50,13 @@ def _quadruped(repeats: int) -> Iterator[Figure]:
 
     v = np.stack([start(None, case_stream(0, (k,)))["v"] for k in range(CASES)])
     tb.simulate(
-        dog, SECONDS, q=home, v=v[:64], contact=False, execution=tb.Execution(threads=WORKERS)
+        dog, SECONDS, q=home, v=v[:64], contact=None, execution=tb.Execution(threads=WORKERS)
     )
     ours, peer, starts = [], [], []
     for _ in range(repeats):
         begin = perf_counter()
         run = tb.simulate(
-            dog, SECONDS, q=home, v=v, contact=False, execution=tb.Execution(threads=WORKERS)
+            dog, SECONDS, q=home, v=v, contact=None, execution=tb.Execution(threads=WORKERS)
         )
         peer.append(perf_counter() - begin)
         heights = run.q[-1, :, 6].copy()
@@ -71,7 +71,7 @@ def _quadruped(repeats: int) -> Iterator[Figure]:
                 reduce=last,
                 store=Path(folder) / "study.zarr",
                 workers=WORKERS,
-                contact=False,
+                contact=None,
             )
             whole = perf_counter() - begin
             check_equal("quadruped", study.data.height.values, heights, 0.0)

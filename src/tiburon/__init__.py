@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     import tiburon.interfaces.gym as gym  # noqa: F401 - a module, beside the table
 
     __version__: str
+    from tiburon.actuation.contact_models import CompliantContact as CompliantContact
+    from tiburon.actuation.contact_models import ContactModel as ContactModel
+    from tiburon.actuation.contact_models import DefaultContact as DefaultContact
+    from tiburon.actuation.contact_models import ExactContact as ExactContact
+    from tiburon.actuation.contact_models import RigidContact as RigidContact
     from tiburon.actuation.defaults import elements_of as elements_of
     from tiburon.actuation.element import Action as Action
     from tiburon.actuation.element import Element as Element
@@ -273,7 +278,9 @@ if TYPE_CHECKING:
     from tiburon.loops.stabilization import Baumgarte as Baumgarte
     from tiburon.loops.stabilization import DeNOC as DeNOC
     from tiburon.loops.stabilization import Embedding as Embedding
+    from tiburon.loops.stabilization import LoopMethod as LoopMethod
     from tiburon.loops.stabilization import Penalty as Penalty
+    from tiburon.loops.stabilization import Projection as Projection
     from tiburon.loops.star import Star as Star
     from tiburon.loops.star import StarArm as StarArm
     from tiburon.loops.star import star as star

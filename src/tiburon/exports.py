@@ -4,6 +4,9 @@ The block for type checkers in `__init__.py` lists the same, which a test compar
 """
 
 _NAMES = {
+    "actuation.contact_models": """
+        CompliantContact ContactModel DefaultContact ExactContact RigidContact
+    """,
     "actuation.defaults": "elements_of",
     "actuation.element": "Action Element ElementContext",
     "actuation.force_function": "ForceFunction",
@@ -128,7 +131,7 @@ _NAMES = {
     "loops.driven_cut": "drive_cut_joint driven_cut_state",
     "loops.recut": "recut recut_state",
     "loops.topology": "JointLine Topology topology",
-    "loops.stabilization": "Baumgarte DeNOC Embedding Penalty",
+    "loops.stabilization": "Baumgarte DeNOC Embedding LoopMethod Penalty Projection",
     "loops.star": "Star StarArm star",
     "model": """
         Actuator Body BodyFluid BoxDrag BoxShape CapsuleShape ContactPair ContactPoint Coupled

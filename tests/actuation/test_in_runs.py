@@ -14,7 +14,7 @@ def test_runs_apply_friction_springs_and_stops_of_the_robot():
     block = slider(passive=tb.JointPassive(damping=6.0, stiffness=40.0, rest=0.3))
     run = tb.simulate(block, 8.0, q=[0.8], world=FREE, record=tb.Record(dt=1.0))
     assert run.q[-1, 0] == pytest.approx(0.3, abs=1e-4)
-    still = tb.simulate(block, 1.0, q=[0.8], world=FREE, passive=False, record=tb.Record(dt=1.0))
+    still = tb.simulate(block.without_passive(), 1.0, q=[0.8], world=FREE, record=tb.Record(dt=1.0))
     assert still.q[-1, 0] == 0.8
 
 
@@ -23,11 +23,20 @@ def test_stick_slip_friction_holds_a_load_under_which_smooth_friction_creeps():
     load = tb.JointForceSchedule("load", "hinge", times=(0.0,), forces=(0.5,))
     rubbing = wheel(passive=tb.JointPassive(friction=1.0))
     creeping = tb.simulate(
-        rubbing, 1.0, world=FREE, forces=[load], method=tb.DormandPrince(), record=tb.Record(dt=1.0)
+        rubbing,
+        1.0,
+        world=FREE,
+        elements=[load],
+        method=tb.DormandPrince(),
+        record=tb.Record(dt=1.0),
     )
     assert creeping.v[-1, 0] == pytest.approx(0.01 * math.atanh(0.5), rel=1e-5)
     holding = tb.simulate(
-        rubbing, 1.0, world=FREE, forces=[load], record=tb.Record(dt=1.0), passive="stick_slip"
+        rubbing.without_passive("friction"),
+        1.0,
+        world=FREE,
+        elements=[load, *tb.StickSlip.of(rubbing)],
+        record=tb.Record(dt=1.0),
     )
     assert abs(holding.v[-1, 0]) < 1e-12
     # half the load bends the bristles by half of what friction over m w^2 gives
@@ -64,7 +73,7 @@ def test_springs_of_the_model_and_of_the_run_act_equally():
     own = tb.Model("slider", block.bodies, springs=[spring])
     runs = [
         tb.simulate(own, 1.0, q=[1.3], world=FREE, record=tb.Record(dt=0.1)),
-        tb.simulate(block, 1.0, q=[1.3], world=FREE, record=tb.Record(dt=0.1), forces=[spring]),
+        tb.simulate(block, 1.0, q=[1.3], world=FREE, record=tb.Record(dt=0.1), elements=[spring]),
     ]
     assert np.array_equal(runs[0].q, runs[1].q)
     w = math.sqrt(30.0 / 2.0)

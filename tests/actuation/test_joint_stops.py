@@ -76,7 +76,7 @@ def test_apparent_inertia_is_the_reciprocal_of_the_inverse_diagonal():
 def test_an_arm_thrown_at_its_limits_stays_near_them_and_slows_down():
     """A robot with all joints at speed never leaves its ranges by more than stops give."""
     arm = tb.load("panda")
-    elements = [e for e in elements_of(arm, passive=False) if isinstance(e, JointStops)]
+    elements = [e for e in elements_of(arm.without_passive()) if isinstance(e, JointStops)]
     system, run = stepper(arm, elements)
     q, v = arm.neutral(), np.full(arm.nv, 2.0)
     middle = [0.5 * (j.limits.lower + j.limits.upper) for j in arm.joints if j.nv]
@@ -114,7 +114,7 @@ def test_continuous_joints_have_no_stop():
     assert elements_of(wheel(limits=tb.JointLimits(velocity=3.0))) == ()
     (stops,) = elements_of(wheel(limits=tb.JointLimits(lower=-1.0)))
     assert len(stops.parameters()) == 4
-    assert elements_of(wheel(limits=tb.JointLimits(lower=-1.0)), limits=False) == ()
+    assert elements_of(wheel(limits=tb.JointLimits(lower=-1.0)).without_limits()) == ()
 
 
 def test_power_of_stops_on_random_states_is_bounded_by_their_energy():

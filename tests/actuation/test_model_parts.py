@@ -52,7 +52,7 @@ def test_elements_come_from_the_parts_of_a_robot():
     """Cylinders drive, springs pull; without passive forces springs are left out."""
     model = machine()
     assert [e.name for e in elements_of(model)] == ["ram", "strut", "coil", "plain"]
-    assert [e.name for e in elements_of(model, passive=False)] == ["ram", "strut"]
+    assert [e.name for e in elements_of(model.without_passive())] == ["ram", "strut"]
 
 
 def test_attached_robot_keeps_the_ends_of_its_springs():

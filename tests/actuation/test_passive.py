@@ -150,7 +150,7 @@ def test_a_robot_without_passive_forces_has_no_such_element():
     """Nothing acts on a robot whose data says nothing, and switches leave out what it says."""
     assert elements_of(wheel()) == ()
     assert elements_of(wheel(passive=tb.JointPassive())) == ()
-    assert elements_of(wheel(passive=tb.JointPassive(damping=1.0)), passive=False) == ()
+    assert elements_of(wheel(passive=tb.JointPassive(damping=1.0)).without_passive()) == ()
 
 
 def test_friction_speed_must_be_positive():

@@ -63,7 +63,7 @@ def test_long_tables_are_data_beside_the_code():
     assert other != long
     assert System(block, None, [long]).key == System(block, None, [other]).key
     with pytest.raises(tb.UnknownNameError, match="unknown parameter 'tables'"):
-        tb.simulate(block, 0.1, forces=[long], parameters={"tables": np.zeros(3)})
+        tb.simulate(block, 0.1, elements=[long], parameters={"tables": np.zeros(3)})
 
 
 def test_long_and_short_tables_give_the_same(tmp_path):
@@ -83,10 +83,10 @@ def test_long_and_short_tables_give_the_same(tmp_path):
         )
         assert isinstance(short.times, tuple)
         assert not isinstance(long.times, tuple)
-        a, b = (tb.simulate(block, 1.0, forces=[s], world=FREE) for s in (short, long))
+        a, b = (tb.simulate(block, 1.0, elements=[s], world=FREE) for s in (short, long))
         # two ways to write a line, over 4000 evaluations
         np.testing.assert_allclose(a.q, b.q, rtol=0, atol=1e-12)
-        half = tb.simulate(block, 0.5, forces=[long], world=FREE)
+        half = tb.simulate(block, 0.5, elements=[long], world=FREE)
         half.save(tmp_path / f"{between}.zarr")
         assert np.array_equal(tb.load_run(tmp_path / f"{between}.zarr").resume(0.5).q, b.q)
 
@@ -254,10 +254,10 @@ def test_elements_come_in_the_order_of_the_model():
     """Actuators, thrusters, then passive forces and stops."""
     model, _ = everything()
     assert [e.name for e in elements_of(model)] == ["plain", "motor", "jet", "passive", "limits"]
-    off = elements_of(model, passive=False, limits=False)
+    off = elements_of(model.without_passive().without_limits())
     assert [e.name for e in off] == ["plain", "motor", "jet"]
-    with pytest.raises(tb.OptionError, match="passive: expected True or False or 'stick_slip'"):
-        elements_of(model, passive="sticky")
+    with pytest.raises(tb.OptionError, match="without_passive: expected 'damping' or"):
+        model.without_passive("stiction")
 
 
 def test_wrong_tables_and_parts_are_refused():
@@ -274,7 +274,7 @@ def test_wrong_tables_and_parts_are_refused():
         tb.JointForceSchedule("s", "x", (0.0,), (1.0,), "spline")
     with pytest.raises(tb.ModelError, match="joint 'x' has 1 degrees of freedom, got rows of 2"):
         tb.JointForceSchedule("s", "x", (0.0,), ((1.0, 2.0),)).check(slider())
-    with pytest.raises(tb.ModelError, match="forces: expected an element, a Spring"):
+    with pytest.raises(tb.ModelError, match="elements: expected an element, a Spring"):
         as_elements([math.sin])
 
 
@@ -300,6 +300,6 @@ def test_elements_of_users_have_tables_too():
     """A spring by table, of a thousand rows on a line: the swing of its stiffness."""
     block = slider(2.0)
     places = np.linspace(-2.0, 2.0, 1001)
-    run = tb.simulate(block, 1.0, q=[0.7], forces=[Tide(places, -8.0 * places)], world=FREE)
+    run = tb.simulate(block, 1.0, q=[0.7], elements=[Tide(places, -8.0 * places)], world=FREE)
     # w = sqrt(k / m) = 2 rad/s; rk4 leaves (w dt)^4 / 120 per radian
     np.testing.assert_allclose(run.q[:, 0], 0.7 * np.cos(2.0 * run.time), rtol=0, atol=1e-11)

@@ -50,7 +50,7 @@ def test_smooth_friction_creeps_where_stick_slip_holds():
         0.01 * math.atanh(load / 5.0), rel=1e-9
     )
     # the same data, held
-    held, go = stepper(smooth, elements_of(smooth, passive="stick_slip"), tb.World())
+    held, go = stepper(smooth.without_passive("friction"), StickSlip.of(smooth), tb.World())
     assert held.x_names == ("x.friction.bend",)
     assert abs(go([0.0, 0.0, 0.0], dt=1e-3, count=3000)[1]) < 1e-12
 
@@ -90,7 +90,7 @@ def test_a_moving_block_stops_where_coulomb_stops_it_by_default(mass, rub, v0, m
     """After m v^2 / (2 f), less the bend by which it springs back; straight bristles at first."""
     friction = StickSlip("rub", "x", friction=rub)
     run = tb.simulate(
-        slider(mass), 3.0, v=[v0], world=FREE, forces=[friction], method=integrator(method)
+        slider(mass), 3.0, v=[v0], world=FREE, elements=[friction], method=integrator(method)
     )
     expected = np.sign(v0) * (mass * v0 * v0 / (2.0 * rub) - friction.bend)
     # steps of 1 ms see the first contact and the stop to some 1e-5 m at these speeds
@@ -111,7 +111,7 @@ def test_a_block_kicked_on_the_way_stops_where_coulomb_stops_it():
         tb.TimeEvent("back", 0.3, action=lambda state: {"v": [-1.5]}),
     ]
     friction = StickSlip("rub", "x", friction=rub, bend=1e-5)
-    run = tb.simulate(slider(mass), 2.0, world=FREE, forces=[friction], events=kicks)
+    run = tb.simulate(slider(mass), 2.0, world=FREE, elements=[friction], events=kicks)
     first = 1.0 * 0.2 - 0.5 * rub / mass * 0.2**2
     expected = first - mass * 1.5**2 / (2.0 * rub)
     # bristles turn around within the slip time, in which friction is that of slip
@@ -194,7 +194,7 @@ def test_equal_steps_longer_than_the_slip_time_are_refused():
         "0.01 s; write method=tb.RK4(dt=0.002) or less, tb.DormandPrince(), or a StickSlip with a "
         "longer slip_time"
     )
-    how = {"v": [1.0], "world": FREE, "forces": [rub], "method": tb.RK4(dt=1e-2)}
+    how = {"v": [1.0], "world": FREE, "elements": [rub], "method": tb.RK4(dt=1e-2)}
     with pytest.raises(tb.DomainError) as caught:
         tb.simulate(block, 1.0, **how)
     assert str(caught.value) == message
@@ -210,4 +210,4 @@ def test_equal_steps_longer_than_the_slip_time_are_refused():
     # stops within its bend of where Coulomb's law stops it
     assert abs(run.q[-1, 0] - 0.25) <= 1.5e-4
     with pytest.raises(tb.DomainError, match="rub"):
-        tb.Drive(block, world=FREE, forces=[rub], method=tb.RK4(dt=1e-2))
+        tb.Drive(block, world=FREE, elements=[rub], method=tb.RK4(dt=1e-2))

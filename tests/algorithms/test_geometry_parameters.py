@@ -282,8 +282,8 @@ def test_runs_refuse_what_would_take_the_geometry_of_the_robot_itself():
     model = tb.load("stewart")
     name = "leg_1_head.second.translation"
     value = {name: np.array(tb.parameters(model)[name].value)}
-    with pytest.raises(tb.ModelError, match=f"'{name}'.*does not go with loop_method"):
-        tb.simulate(model, 0.1, parameters=value, loop_method=tb.Embedding())
+    with pytest.raises(tb.ModelError, match=f"'{name}'.*does not go with loops="):
+        tb.simulate(model, 0.1, parameters=value, loops=tb.Embedding())
     q = model.neutral()
     with pytest.raises(tb.ModelError, match=r"geometry is constant.*use method='augmented'"):
         tb.loop_dynamics(

@@ -51,13 +51,11 @@ def test_energy_error_of_fast_motion_is_truncation_error():
     errors = []
     for step in (1e-3, 5e-4):
         settings = {
-            "passive": False,
-            "limits": False,
             "execution": tb.Execution(progress=False),
             "record": tb.Record(every=1),
         }
         ran = tb.simulate(
-            case.model,
+            case.model.without_passive().without_limits(),
             2.0,
             world=case.world,
             q=case.q,

@@ -209,7 +209,7 @@ def test_topology_changes_in_one_run():
         v=v,
         method=tb.RK4(dt=0.01),
         control=ramp,
-        forces=[
+        elements=[
             tb.LoopSwitch("a", "slide", closed=False),
             tb.LoopSwitch("b", "stick", closed=False),
         ],
@@ -279,10 +279,9 @@ def test_soft_grasp_lifts_and_releases():
         q=rest,
         method=tb.RK4(dt=0.005),
         world=floor,
-        contact="rigid",
-        contact_pairs=[("block", "world")],
+        contact=tb.RigidContact(pairs=[("block", "world")]),
         command=[1.5 * (9.81 + 2.0), *[0.0] * 6],
-        forces=[
+        elements=[
             tb.LoopSwitch("l", "left"),
             tb.LoopSwitch("r", "right"),
         ],

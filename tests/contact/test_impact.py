@@ -332,7 +332,7 @@ def test_friction_reduces_the_rebound_equally_in_all_contact_methods():
         # in two steps of 10 us the mechanism turns by 6e-5 rad
         before = closed_velocity(linkage, start, -3.0)
         exact = tb.Dop853(rtol=1e-12, atol=1e-13, dt=1e-5)
-        for contact, method in (("exact", exact), ("rigid", tb.RK4(dt=1e-5))):
+        for contact, method in ((tb.ExactContact(), exact), (tb.RigidContact(), tb.RK4(dt=1e-5))):
             run = tb.simulate(
                 linkage,
                 2e-5,

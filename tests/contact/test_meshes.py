@@ -175,7 +175,7 @@ def test_block_falls_into_a_notch_and_rests_on_both_sides(cube, groove):
     """On edge, turned by 45 degrees: it rests on the sides, each of which carries half."""
     model = in_groove(cube, groove)
     q = [math.cos(math.pi / 8), 0.0, math.sin(math.pi / 8), 0.0, 0.0, 0.0, SIZE * ROOT + 1e-3]
-    run = tb.simulate(model, 0.1, q=q, contact="rigid")
+    run = tb.simulate(model, 0.1, q=q, contact=tb.RigidContact())
     assert run.q[-1, 6] == pytest.approx(SIZE * ROOT, abs=1e-9)
     force = run.get("contact_force").values[-1]
     left, right = (force[sign * force[:, 0] > 0.0].sum(axis=0) for sign in (-1.0, 1.0))
@@ -332,15 +332,17 @@ def test_unsupported_mesh_contacts_are_refused(cube, groove, folder):
     model = in_groove(cube, groove)
     q, still = [1.0, 0, 0, 0, 0, 0, 1.5], np.zeros(6)
     floor = tb.World(ground=tb.Ground())
-    for kind in ("exact", "compliant"):
+    for kind in (tb.ExactContact, tb.CompliantContact):
         # on the ground, too: their contacts have a past
         for robot, world in ((model, None), (tb.Model("block", [free_body(cube)]), floor)):
-            with pytest.raises(tb.ModelError, match=rf"contact='{kind}' takes no.*tb\.cover_mesh"):
-                tb.simulate(robot, 0.1, q=q, world=world, contact=kind)
+            with pytest.raises(
+                tb.ModelError, match=rf"contact={kind.__name__}.* takes no.*tb\.cover_mesh"
+            ):
+                tb.simulate(robot, 0.1, q=q, world=world, contact=kind())
     with pytest.raises(tb.ModelError, match="contact_dynamics takes no meshes"):
         tb.contact_dynamics(model, q, still, still)
     with pytest.raises(tb.ModelError, match="linearize takes no meshes"):
-        tb.linearize(model, q, still, still, dt=1e-3, contact="rigid")
+        tb.linearize(model, q, still, still, dt=1e-3, contact=tb.RigidContact())
     grid = tb.GroundGrid(spacing=(1.0, 1.0), heights=[[0.0] * 4] * 4)
     with pytest.raises(tb.ModelError, match="meshes do not touch height fields"):
         tb.contacts(model, q, world=tb.World(ground=tb.Ground(grid=grid)))

@@ -94,7 +94,11 @@ def _state() -> Any:
     watch = tb.TimeEvent("look", 0.002, action=seen.append)
     switch = tb.LoopSwitch("switch", loop)
     tb.simulate(
-        linkage(), 0.004, forces=(switch,), events=(watch,), execution=tb.Execution(progress=False)
+        linkage(),
+        0.004,
+        elements=(switch,),
+        events=(watch,),
+        execution=tb.Execution(progress=False),
     )
     return seen[0]
 

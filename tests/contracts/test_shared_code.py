@@ -15,7 +15,7 @@ from tests.loops.parallel_robots import parallel_robot
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.functions.dynamics import LOOP_METHODS, method_options
 from tiburon.functions.kernel_source import LibrarySource
-from tiburon.loops.stabilization import checked_loop_method
+from tiburon.loops.stabilization import PROJECTION
 from tiburon.native.code import forget_codes
 from tiburon.simulation.loop_coordinates import COORDINATES, LoopCoordinates
 from tiburon.simulation.step import StepSource
@@ -50,7 +50,7 @@ def digests(model, count):
         sources[method] = LibrarySource(model, ("loop_dynamics",), DEFAULT_WORLD, options)
     for method in RUNS:
         own = (LoopCoordinates(COORDINATES, count),) if method in RUNS[2:] else ()
-        system = tb.System(model, None, own, loop_method=checked_loop_method(method))
+        system = tb.System(model, None, own, loops=method or PROJECTION)
         sources[method] = StepSource(system, "rk4")
     return {name: digest(source) for name, source in sources.items()}
 

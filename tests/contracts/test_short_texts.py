@@ -48,7 +48,7 @@ def test_texts_of_models_fluids_and_results_are_one_short_line():
         lambda m, q: tb.mass_matrix([m] * 300, q),
         lambda m, q: tb.simulate(m, 0.1, control=[m] * 300),
         lambda m, q: tb.simulate(m, 0.1, events=[[tb.Water(density=MANY)]]),
-        lambda m, q: tb.simulate(m, 0.1, forces=[tb.World(fluid=tb.Water(density=MANY))]),
+        lambda m, q: tb.simulate(m, 0.1, elements=[tb.World(fluid=tb.Water(density=MANY))]),
         lambda m, q: tb.World(ground=tb.Water(density=MANY)),
         lambda m, q: tb.Body("b", joint=[tb.Fixed("j")] * 300),
         lambda m, q: tb.Body("b", joint=tb.Fixed("j"), fluid=[tb.BodyFluid()] * 300),

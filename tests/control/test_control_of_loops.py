@@ -174,14 +174,14 @@ def test_loops_that_a_switch_may_hold_open_are_refused(kind):
 
     switch = tb.LoopSwitch("latch", loop, closed=False)
     with pytest.raises(tb.ModelError) as caught:
-        tb.simulate(model, 0.01, forces=[switch], control=control())
+        tb.simulate(model, 0.01, elements=[switch], control=control())
     assert str(caught.value) == (
         f"{kind}: expected loops that stay closed, got a LoopSwitch of loop {loop!r}; pass "
         f"{kind}(..., model=...) with a model whose loops stay closed, such as "
         "model.without_loops()"
     )
     tree = model.without_loops()
-    run = tb.simulate(model, 0.05, forces=[switch], control=control(model=tree))
+    run = tb.simulate(model, 0.05, elements=[switch], control=control(model=tree))
     alone = tb.simulate(tree, 0.05, q=q, control=control())
     # one motion by two systems
     np.testing.assert_allclose(run.q, alone.q, rtol=0, atol=1e-12)

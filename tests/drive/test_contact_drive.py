@@ -75,8 +75,8 @@ def test_recordings_include_contacts(drive):
 
 
 def test_robots_that_cannot_be_driven_are_refused():
-    with pytest.raises(tb.OptionError, match="contact of ticks"):
-        tb.Drive(box(), world=FLOOR, q=START, contact="exact")
+    with pytest.raises(tb.ModelError, match="contact: exact contact locates events"):
+        tb.Drive(box(), world=FLOOR, q=START, contact=tb.ExactContact())
     with pytest.raises(tb.DomainError, match="lift_out"):
         tb.Drive(box(), world=FLOOR, q=[1, 0, 0, 0, 0, 0, 0.05])
 

@@ -552,7 +552,7 @@ def test_servos_move_robots_as_in_mujoco(servos, joint, tmp_path):
         command = {model.actuators[1].name: -0.3}
     method = tb.DormandPrince(rtol=1e-9, atol=1e-10)
     run = tb.simulate(
-        model, 1.0, q=q, method=method, limits=False, command=command, record=tb.Record(dt=0.1)
+        model.without_limits(), 1.0, q=q, method=method, command=command, record=tb.Record(dt=0.1)
     )
     compiled = mujoco.MjModel.from_xml_string(text)
     compiled.jnt_limited[:] = 0
@@ -586,7 +586,7 @@ def test_gravity_compensation_is_that_of_mujoco(tmp_path):
         mujoco.mj_step(compiled, data)
     np.testing.assert_allclose(run.q[-1], data.qpos, rtol=1e-9)
     # a passive force: data for dynamics functions, left out with the others
-    free = tb.simulate(model, 0.2, method=tb.RK4(dt=1e-3), passive=False)
+    free = tb.simulate(model.without_passive(), 0.2, method=tb.RK4(dt=1e-3))
     assert abs(free.q[-1][0] - run.q[-1][0]) > 0.05
     assert tb.save(model, tmp_path / "robot.toml") == ()
     assert tb.load(tmp_path / "robot.toml") == model

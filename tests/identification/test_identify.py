@@ -64,7 +64,7 @@ def measured(robot, parameters, count, seed, *, noise=0.0, offset=0.0, duration=
         v[6] = path.at(0.0).velocity[0]
         q[7] = path.at(0.0).position[0]
         run = tb.simulate(
-            robot,
+            robot.without_passive().without_limits(),
             duration,
             q=q,
             v=v,
@@ -73,8 +73,6 @@ def measured(robot, parameters, count, seed, *, noise=0.0, offset=0.0, duration=
             method=tb.RK4(dt=dt),
             record=tb.Record(dt=dt),
             parameters=parameters,
-            passive=False,
-            limits=False,
         )
         attitude = run.q[:, :4] + noise * rng.normal(size=(len(time), 4))
         attitude[0] = run.q[0, :4]
@@ -148,7 +146,7 @@ def test_exact_data_return_the_parameters(robot, runs):
 def placed(robot, run, valid):
     """Return a run of 3 s with positions, of which some are not valid and far off."""
     seen = tb.simulate(
-        robot,
+        robot.without_passive().without_limits(),
         3.0,
         q=np.array([1.0, 0, 0, 0, 0.2, 0.1, -0.3, 0.0]),
         v=np.array([0.0, 0, 0, 0.2, -0.1, 0.05, 0.0]),
@@ -157,8 +155,6 @@ def placed(robot, run, valid):
         method=tb.RK4(dt=0.05),
         record=tb.Record(dt=0.05),
         parameters={"hull.volume": 0.0124},
-        passive=False,
-        limits=False,
     )
     position = np.where(valid[:, None], seen.q[:, 4:7], 1e3)
     joints = {"shoulder": np.zeros(len(seen.time))}
@@ -292,7 +288,7 @@ def test_a_fit_that_did_not_converge_says_so(robot, runs):
         ({"start": {"arm.volume": -1.0}, "free": ["arm.volume"]}, tb.DomainError, "arm.volume"),
         ({"start": {"arm.mass": 1.0}}, tb.UnknownNameError, "arm.mass"),
         ({"trim": -1.0}, tb.DomainError, "trim"),
-        ({"trim": 1.0, "forces": [object()]}, tb.ModelError, "leave one of the two out"),
+        ({"trim": 1.0, "elements": [object()]}, tb.ModelError, "leave one of the two out"),
     ],
 )
 def test_bad_input_is_refused_by_name(robot, runs, changes, error, words):

@@ -149,7 +149,6 @@ def test_units_are_tuned_by_name_saved_and_refuse_parts_of_steps(version, tmp_pa
         method=tb.RK4(dt=DT),
         record=tb.Record(every=5),
         parameters=tuned,
-        passive=True,
         execution=tb.Execution(progress=False),
     )
     np.testing.assert_allclose(unit.get(where), run.q[-1], rtol=1e-14, atol=1e-15)
@@ -238,7 +237,7 @@ def test_directional_derivatives_are_those_of_accelerations(
         ({"parameters": ["link_3.weight"]}, "link_3.weight"),
         ({"sensors": [tb.DepthSensor("depth", "link_7", noise=0.1)]}, "noise"),
         ({"method": tb.PredictorCorrector(points=2)}, "multi-step method"),
-        ({"model": DOG, "world": FLOOR, "contact": "exact"}, "exact contact"),
+        ({"model": DOG, "world": FLOOR, "contact": tb.ExactContact()}, "exact contact"),
         ({"events": []}, "events"),
     ],
 )

@@ -599,7 +599,7 @@ def test_runs_follow_projection(state):
     model = tb.load("planar_3rrr")
     q, v = moving_state(model)
     exact = tb.simulate(model, 0.2, q=q, v=v, method=tb.RK4(dt=2e-4))
-    run = tb.simulate(model, 0.2, q=q, v=v, method=tb.RK4(dt=1e-3), loop_method=tb.DeNOC(state))
+    run = tb.simulate(model, 0.2, q=q, v=v, method=tb.RK4(dt=1e-3), loops=tb.DeNOC(state))
     # RK4 at 1 ms
     np.testing.assert_allclose(run.q, exact.q, atol=1e-8)
     residual = np.abs(tb.constraint_residual(model, run.q)).max()
@@ -613,9 +613,7 @@ def test_residuals_of_the_extended_state_decay():
     q = q + 1e-3 * np.random.default_rng(8).normal(size=model.nv)
     c0 = np.array(tb.constraint_residual(model, q))
     method = tb.DeNOC("extended", decay=12.0)
-    run = tb.simulate(
-        model, 0.2, q=q, v=v, method=tb.RK4(dt=5e-4), world=WEIGHTLESS, loop_method=method
-    )
+    run = tb.simulate(model, 0.2, q=q, v=v, method=tb.RK4(dt=5e-4), world=WEIGHTLESS, loops=method)
     c = np.array(tb.constraint_residual(model, run.q))
     np.testing.assert_allclose(c, c0 * np.exp(-12.0 * run.time)[:, None], atol=1e-9)
 
@@ -623,7 +621,7 @@ def test_residuals_of_the_extended_state_decay():
 def test_minimal_states_keep_energy_with_other_integrators():
     model = tb.load("four_bar")
     q, v = moving_state(model)
-    how = {"q": q, "v": v, "world": WEIGHTLESS, "loop_method": tb.DeNOC("minimal")}
+    how = {"q": q, "v": v, "world": WEIGHTLESS, "loops": tb.DeNOC("minimal")}
     for method, accuracy in (("b1pc5", 1e-8), ("dopri5", 1e-4)):
         run = tb.simulate(model, 0.3, method=integrator(method), **how)
         energy = tb.kinetic_energy(model, run.q, run.v)
@@ -635,10 +633,10 @@ def test_resumed_and_batched_runs_have_the_same_bits(tmp_path):
     model = tb.load("four_bar")
     q, v = moving_state(model)
     method = tb.DeNOC("minimal", platform="coupler")
-    whole = tb.simulate(model, 0.1, q=q, v=v, loop_method=method)
-    batch = tb.simulate(model, 0.1, q=[q, q], v=[v, 0.5 * v], loop_method=method)
+    whole = tb.simulate(model, 0.1, q=q, v=v, loops=method)
+    batch = tb.simulate(model, 0.1, q=[q, q], v=[v, 0.5 * v], loops=method)
     assert np.array_equal(batch.q[:, 0], whole.q)
-    half = tb.simulate(model, 0.05, q=q, v=v, loop_method=method)
+    half = tb.simulate(model, 0.05, q=q, v=v, loops=method)
     half.save(tmp_path / "half.zarr")
     resumed = tb.load_run(tmp_path / "half.zarr").resume(0.05)
     assert np.array_equal(resumed.q[-1], whole.q[-1])
@@ -649,7 +647,7 @@ def test_runs_select_other_joints_where_motors_lose_the_platform(state):
     """The drop of Khan's robot leads through a configuration that is singular for its motors."""
     model = tb.load("planar_3rrr")
     exact = tb.simulate(model, 1.0, method=tb.RK4(dt=2e-4))
-    run = tb.simulate(model, 1.0, method=tb.RK4(dt=1e-3), loop_method=tb.DeNOC(state))
+    run = tb.simulate(model, 1.0, method=tb.RK4(dt=1e-3), loops=tb.DeNOC(state))
     assert run.outcome.status == "finished"
     first = run.events[0]
     assert first.name == "loop coordinates"
@@ -690,8 +688,10 @@ def test_free_runs_finish(name):
         model, q = on_moving_base(model, q, tb.Free("hull"), 1)
     q = tb.project_configuration(model, model.integrate(q, 0.05 * rng.normal(size=model.nv))).q
     v = tb.project_velocity(model, q, rng.normal(size=model.nv))
-    how = {"q": q, "v": v, "method": tb.RK4(dt=1e-3), "passive": False, "limits": False}
-    run = tb.simulate(model, 3.0, loop_method=tb.DeNOC("minimal"), **how)
+    how = {"q": q, "v": v, "method": tb.RK4(dt=1e-3)}
+    run = tb.simulate(
+        model.without_passive().without_limits(), 3.0, loops=tb.DeNOC("minimal"), **how
+    )
     assert run.outcome.status == "finished"
     kinetic = tb.kinetic_energy(model, run.q, run.v)
     energy = kinetic + tb.potential_energy(model, run.q)
@@ -705,9 +705,7 @@ def test_runs_begin_with_other_joints_where_motors_are_singular():
     fall = tb.simulate(model, 0.5, method=tb.RK4(dt=1e-3), record=tb.Record(every=1))
     motors = np.eye(model.nv)[:3]
     for row, is_held in ((0, True), (483, False)):
-        run = tb.simulate(
-            model, 2e-3, q=fall.q[row], v=fall.v[row], loop_method=tb.DeNOC("extended")
-        )
+        run = tb.simulate(model, 2e-3, q=fall.q[row], v=fall.v[row], loops=tb.DeNOC("extended"))
         W = run.x[0, 1:].reshape(3, model.nv)
         assert np.array_equal(W, motors) == is_held
         assert run.outcome.status == "finished"
@@ -731,7 +729,7 @@ def test_cases_of_a_batch_select_by_themselves():
     q = model.poses["home"]
     v = np.zeros((2, model.nv))
     v[1] = np.asarray(tb.project_velocity(model, q, np.full(model.nv, 0.3)))
-    how = {"method": tb.RK4(dt=5e-3), "loop_method": tb.DeNOC("extended")}
+    how = {"method": tb.RK4(dt=5e-3), "loops": tb.DeNOC("extended")}
     both = tb.simulate(model, 0.6, q=[q, q], v=v, **how)
     times = [[event.time for event in both.events if event.case == case] for case in (0, 1)]
     assert all(times)
@@ -746,9 +744,10 @@ def test_runs_on_a_floating_base_keep_energy_and_follow_projection():
     robot = tb.load("four_bar")
     model, start = on_moving_base(robot, np.array(robot.poses["home"]), tb.Free("hull"), 1)
     v = allowed(model, start, np.random.default_rng(2).normal(size=model.nv))
-    how = {"q": start, "v": v, "world": WEIGHTLESS, "passive": False}
+    model = model.without_passive()
+    how = {"q": start, "v": v, "world": WEIGHTLESS}
     exact = tb.simulate(model, 0.4, method=tb.RK4(dt=5e-4), **how)
-    run = tb.simulate(model, 0.4, method=tb.RK4(dt=1e-3), loop_method=tb.DeNOC("minimal"), **how)
+    run = tb.simulate(model, 0.4, method=tb.RK4(dt=1e-3), loops=tb.DeNOC("minimal"), **how)
     assert run.outcome.status == "finished"
     np.testing.assert_allclose(run.q[-1], exact.q[-1], atol=1e-7)
     energy = tb.kinetic_energy(model, run.q, run.v)
@@ -765,7 +764,7 @@ def test_velocity_constraints_are_refused_by_name():
         tb.loop_dynamics(disc, *state, method="denoc")
     assert caught.value.name == disc.loops[0].name
     with pytest.raises(tb.ModelError, match="constrains velocities"):
-        tb.simulate(disc, 0.1, loop_method=tb.DeNOC())
+        tb.simulate(disc, 0.1, loops=tb.DeNOC())
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,12 @@ def test_linearization_distinguishes_closed_states_near_each_other(moving_four_b
 
     def after(q, v, tau):
         run = tb.simulate(
-            model, dt, q=q, v=v, method=tb.RK4(dt=dt), command=tau, passive=False, limits=False
+            model.without_passive().without_limits(),
+            dt,
+            q=q,
+            v=v,
+            method=tb.RK4(dt=dt),
+            command=tau,
         )
         return run.q[-1], run.v[-1]
 

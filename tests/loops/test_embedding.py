@@ -16,7 +16,6 @@ from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.complement import Complement
 from tiburon.loops.complement_basis import BASES, gauss_basis, total_pivots
 from tiburon.loops.constraints import constraints
-from tiburon.loops.stabilization import checked_loop_method
 from tiburon.simulation.loop_coordinates import coordinates_element, select_coordinates
 
 SIGMA = 10.0
@@ -25,7 +24,7 @@ SIGMA = 10.0
 def embedded_rates(model, method, q, v, tau, world=None):
     """Return accelerations and constraint forces by the embedding of a run, on floats."""
     element = coordinates_element(model, method, q)
-    system = tb.System(model, world, [element], loop_method=checked_loop_method(method))
+    system = tb.System(model, world, [element], loops=method)
     x = select_coordinates(model, method, q, element.count)
     rates, forces, _ = system.motion(q.tolist(), [*v, *x], list(tau))
     return np.array(rates[: model.nv], float), np.array(forces, float)
@@ -86,9 +85,7 @@ def test_residuals_decay_at_the_given_rate(name, basis):
     q = np.array(model.integrate(q, 1e-3 * np.random.default_rng(8).normal(size=model.nv)))
     c0 = np.array(tb.constraint_residual(model, q))
     method = tb.Embedding(basis, decay=SIGMA)
-    run = tb.simulate(
-        model, 0.2, q=q, v=v, method=tb.RK4(dt=5e-4), world=WEIGHTLESS, loop_method=method
-    )
+    run = tb.simulate(model, 0.2, q=q, v=v, method=tb.RK4(dt=5e-4), world=WEIGHTLESS, loops=method)
     c = np.array(tb.constraint_residual(model, run.q))
     # RK4 leaves 1e-11
     np.testing.assert_allclose(c, c0 * np.exp(-SIGMA * run.time)[:, None], atol=1e-9)
@@ -107,9 +104,9 @@ def test_runs_follow_projection_with_order_four():
     fine = tb.simulate(model, 0.2, q=q, v=v, method=tb.RK4(dt=1e-4)).q[-1]
     errors = [
         np.abs(
-            tb.simulate(
-                model, 0.2, q=q, v=v, method=tb.RK4(dt=dt), loop_method=tb.Embedding("gauss")
-            ).q[-1]
+            tb.simulate(model, 0.2, q=q, v=v, method=tb.RK4(dt=dt), loops=tb.Embedding("gauss")).q[
+                -1
+            ]
             - fine
         ).max()
         for dt in (4e-3, 2e-3)
@@ -127,7 +124,7 @@ def test_other_velocities_are_selected_at_a_dead_center(method, accuracy):
     v = np.array(tb.project_velocity(model, q, [12.0, 0.0, 0.0]))
     how = {"q": q, "v": v, "world": WEIGHTLESS}
     lean = tb.Embedding("gauss", SIGMA, ("small end",))
-    run = tb.simulate(model, 0.6, loop_method=lean, method=integrator(method), **how)
+    run = tb.simulate(model, 0.6, loops=lean, method=integrator(method), **how)
     assert run.outcome.status == "finished"
     (event,) = run.events
     assert event.name == "loop coordinates"
@@ -178,7 +175,7 @@ def test_other_velocities_are_selected_at_tenfold_condition(kind, basis):
     v = np.asarray(tb.project_velocity(model, q, 3.0 * rng.normal(size=model.nv)))
     rank = len(total_pivots(np.asarray(tb.loop_jacobian(model, q))).rows)
     how = {"q": q, "v": v, "record": tb.Record(dt=2e-3)}
-    run = tb.simulate(model, 0.6, method=tb.RK4(dt=1e-3), loop_method=tb.Embedding(basis), **how)
+    run = tb.simulate(model, 0.6, method=tb.RK4(dt=1e-3), loops=tb.Embedding(basis), **how)
     assert run.outcome.status == "finished"
     count = model.nv - rank
     rows = np.asarray(run.x)[:, -count * model.nv :].reshape(-1, count, model.nv)
@@ -226,7 +223,7 @@ def test_batch_resumed_and_single_runs_have_the_same_bits(tmp_path):
     q = np.array([piston_position(0.3), piston_position(0.7)])
     v = np.array([tb.project_velocity(model, one, [12.0, 0.0, 0.0]) for one in q])
     how = {"method": tb.RK4(dt=1e-3), "world": WEIGHTLESS}
-    how["loop_method"] = tb.Embedding("gauss", SIGMA, ("small end",))
+    how["loops"] = tb.Embedding("gauss", SIGMA, ("small end",))
     batch = tb.simulate(model, 0.2, q=q, v=v, **how)
     assert len({event.time for event in batch.events}) == 2
     for case in range(2):
@@ -247,7 +244,7 @@ def test_constraints_on_velocities_work(name):
     rng = np.random.default_rng(4)
     v = np.array(tb.project_velocity(model, q, rng.normal(size=model.nv)))
     exact = tb.simulate(model, 0.2, q=q, v=v)
-    run = tb.simulate(model, 0.2, q=q, v=v, loop_method=tb.Embedding("qr"))
+    run = tb.simulate(model, 0.2, q=q, v=v, loops=tb.Embedding("qr"))
     np.testing.assert_allclose(run.q, exact.q, atol=1e-8)
 
 
@@ -335,16 +332,16 @@ def test_wrong_options_are_named(change, named):
 def test_rows_that_are_no_basis_are_refused():
     model = tb.load("planar_3rrr")
     with pytest.raises(tb.DomainError, match="with 3 velocities"):
-        tb.simulate(model, 0.1, loop_method=tb.Embedding(independent=("theta_1", "theta_2")))
+        tb.simulate(model, 0.1, loops=tb.Embedding(independent=("theta_1", "theta_2")))
     with pytest.raises(tb.UnknownNameError, match="theta_9"):
-        tb.simulate(model, 0.1, loop_method=tb.Embedding(independent=("theta_9",)))
+        tb.simulate(model, 0.1, loops=tb.Embedding(independent=("theta_9",)))
     rod = piston()
     with pytest.raises(tb.DomainError, match="small end, which do not"):
         tb.simulate(
             rod,
             0.1,
             q=piston_position(0.5 * np.pi),
-            loop_method=tb.Embedding(independent=("small end",)),
+            loops=tb.Embedding(independent=("small end",)),
         )
 
 
@@ -352,8 +349,8 @@ def test_loops_that_open_and_trees_are_refused():
     model = tb.load("four_bar")
     switch = tb.LoopSwitch("latch", model.loops[0].name)
     with pytest.raises(tb.ModelError, match="opens and closes"):
-        tb.simulate(model, 0.1, forces=[switch], loop_method=tb.Embedding())
+        tb.simulate(model, 0.1, elements=[switch], loops=tb.Embedding())
     with pytest.raises(tb.ModelError, match="robots with loops"):
-        tb.simulate(tb.load("panda"), 0.1, loop_method=tb.Embedding())
+        tb.simulate(tb.load("panda"), 0.1, loops=tb.Embedding())
     with pytest.raises(tb.ShapeError, match="a case or more"):
-        tb.simulate(model, 0.1, q=np.empty((0, model.nq)), loop_method=tb.Embedding())
+        tb.simulate(model, 0.1, q=np.empty((0, model.nq)), loops=tb.Embedding())

@@ -272,14 +272,23 @@ def check_accepted(name):
         tolerance = float(re.search(r"redundancy_tolerance=(\S+) ", error)[1])
         if name == "plane-symmetric bricard":
             # at 19 rad/s it comes far, and to where its constraints disagree by more
-            run = tb.simulate(model, 1.0, q=q, v=v, world=SPACE, redundancy_tolerance=tolerance)
+            run = tb.simulate(
+                model,
+                1.0,
+                q=q,
+                v=v,
+                world=SPACE,
+                loops=tb.Projection(redundancy_tolerance=tolerance),
+            )
             assert "take a redundancy_tolerance above 1e-06, a smaller dt" in run.outcome.message
             tolerance = 1e-4
         allowed = max(1e-8, tolerance)
         assert tolerance <= 1e-4
     found = tb.mobility(model, q, redundancy_tolerance=tolerance)
     assert found.mobility == found.regular_mobility == 1
-    run = tb.simulate(model, 1.0, q=q, v=v, world=SPACE, redundancy_tolerance=tolerance)
+    run = tb.simulate(
+        model, 1.0, q=q, v=v, world=SPACE, loops=tb.Projection(redundancy_tolerance=tolerance)
+    )
     assert run.outcome.status == "finished", run.outcome
     assert np.abs(tb.constraint_residual(model, run.q)).max() <= allowed
     energies = kinetic_energies(model, run)
@@ -308,7 +317,9 @@ def test_rounded_linkages_move_within_their_tolerance(name):
 def test_a_linkage_with_four_digits():
     model, q, v = rounded("bennett 2", digits=4)
     assert "redundancy_tolerance=1e-05 " in str(refusal(model, q, v))
-    run = tb.simulate(model, 0.2, q=q, v=v, world=SPACE, redundancy_tolerance=1e-5)
+    run = tb.simulate(
+        model, 0.2, q=q, v=v, world=SPACE, loops=tb.Projection(redundancy_tolerance=1e-5)
+    )
     assert run.outcome.status == "finished"
     energies = kinetic_energies(model, run)
     assert np.abs(energies / energies[0] - 1.0).max() < 1e-4
@@ -331,8 +342,8 @@ def test_wrong_tolerances_are_refused():
     text = r"redundancy_tolerance: expected a value from 0 to 0.01, got (-1|0.5|nan|'1e-6'|None)"
     for wrong in (-1.0, 0.5, float("nan"), "1e-6", None):
         with pytest.raises(tb.DomainError, match=text):
-            tb.simulate(model, 0.1, q=q, redundancy_tolerance=wrong)
+            tb.simulate(model, 0.1, q=q, loops=tb.Projection(redundancy_tolerance=wrong))
         with pytest.raises(tb.DomainError, match=text):
             tb.mobility(model, q, redundancy_tolerance=wrong)
-    with pytest.raises(tb.ModelError, match="redundancy_tolerance is for robots with loops"):
-        tb.simulate(tb.load("pendulum"), 0.1, redundancy_tolerance=1e-6)
+    with pytest.raises(tb.ModelError, match=r"loops=Projection.* is for robots with loops"):
+        tb.simulate(tb.load("pendulum"), 0.1, loops=tb.Projection(redundancy_tolerance=1e-6))

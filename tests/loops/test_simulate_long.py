@@ -23,12 +23,10 @@ def test_ten_seconds_at_a_millisecond(name, size):
     tree = model.without_loops()
     q, v = kicked(model, size)
     run = tb.simulate(
-        model,
+        model.without_passive().without_limits(),
         10.0,
         q=q,
         v=v,
-        passive=False,
-        limits=False,
         record=tb.Record(quantities=["constraint_residual"]),
     )
     assert run.outcome.status == "finished"

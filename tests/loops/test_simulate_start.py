@@ -121,7 +121,7 @@ def test_the_plain_integrator_takes_the_steps_of_a_run(four_bar):
     model, home = four_bar
     v = tb.project_velocity(model, home, RANDOM.standard_normal(model.nv))
     run = tb.simulate(
-        model, 0.05, q=home, v=v, passive=False, limits=False, record=tb.Record(every=10)
+        model.without_passive().without_limits(), 0.05, q=home, v=v, record=tb.Record(every=10)
     )
     record = tb.integrate_rk4(model, home, v, dt=1e-3, steps=50, record_every=10)
     # the same steps in two programs: their rounding differs

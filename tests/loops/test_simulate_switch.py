@@ -34,7 +34,7 @@ def meeting(model, here, **more):
         "touch", distance, direction=-1, action=lambda s: tb.latch(s, "tie", here=here)
     )
     switch = tb.LoopSwitch("latch", "tie", closed=False)
-    return tb.simulate(model, 1.0, forces=[switch], events=[touch], **more)
+    return tb.simulate(model, 1.0, elements=[switch], events=[touch], **more)
 
 
 def test_a_grasp_holds_the_object_at_the_point_of_contact(rail):
@@ -64,7 +64,7 @@ def test_a_released_object_moves_freely(rail):
         1.0,
         q=[0.0, 0.0],
         command=[8.0, 0.0],
-        forces=[tb.LoopSwitch("latch", "tie")],
+        elements=[tb.LoopSwitch("latch", "tie")],
         events=[drop],
     )
     # 8 N on 4 kg for half a second, then on 2 kg
@@ -88,8 +88,8 @@ def test_adaptive_steps_switch_loops(rail):
 
 def test_states_that_do_not_fit_their_switches_are_refused(rail):
     with pytest.raises(tb.DomainError, match=r"loop 'tie' open by 0\.7"):
-        tb.simulate(rail, 0.1, q=[0.0, 0.7], forces=[tb.LoopSwitch("latch", "tie")])
+        tb.simulate(rail, 0.1, q=[0.0, 0.7], elements=[tb.LoopSwitch("latch", "tie")])
     with pytest.raises(tb.DomainError, match="opens loop 'tie' by 1"):
-        tb.simulate(rail, 0.1, q=[0.0, 0.0], v=[1.0, 0.0], forces=[tb.LoopSwitch("latch", "tie")])
+        tb.simulate(rail, 0.1, q=[0.0, 0.0], v=[1.0, 0.0], elements=[tb.LoopSwitch("latch", "tie")])
     with pytest.raises(tb.UnknownNameError, match="knot"):
-        tb.simulate(rail, 0.1, forces=[tb.LoopSwitch("latch", "knot")])
+        tb.simulate(rail, 0.1, elements=[tb.LoopSwitch("latch", "knot")])

@@ -35,7 +35,7 @@ def test_penalty_converges_to_projection_with_stiffness(name):
     for k in stiffnesses:
         # twice the damping of one constraint on a unit mass, so that the start dies away
         method = tb.Penalty(k, 4.0 * np.sqrt(k))
-        run = tb.simulate(model, 0.1, q=q, v=v, method=tb.RK4(dt=1e-4), loop_method=method)
+        run = tb.simulate(model, 0.1, q=q, v=v, method=tb.RK4(dt=1e-4), loops=method)
         left.append(residuals(model, run)[-1])
         off.append(np.abs(run.q[-1] - exact.q[-1]).max())
     slope = np.polyfit(np.log(stiffnesses), np.log(left), 1)[0]
@@ -47,7 +47,7 @@ def test_default_damping_is_twice_the_root_of_the_stiffness():
     model = tb.load("planar_3rrr")
     q, v = moving_state(model)
     runs = [
-        tb.simulate(model, 0.02, q=q, v=v, method=tb.RK4(dt=1e-4), loop_method=method)
+        tb.simulate(model, 0.02, q=q, v=v, method=tb.RK4(dt=1e-4), loops=method)
         for method in (tb.Penalty(1e4), tb.Penalty(1e4, 200.0))
     ]
     assert np.array_equal(runs[0].q, runs[1].q)
@@ -71,7 +71,7 @@ def test_baumgarte_residual_decays_by_its_own_equation(name):
         v=v,
         method=tb.RK4(dt=5e-4),
         world=WEIGHTLESS,
-        loop_method=tb.Baumgarte(a, a),
+        loops=tb.Baumgarte(a, a),
     )
     for t, state in zip(run.time, run.q, strict=True):
         expected = (c0 + (rate0 + a * c0) * t) * np.exp(-a * t)
@@ -83,10 +83,10 @@ def test_batch_resumed_and_single_runs_have_the_same_bits(tmp_path):
     model = tb.load("four_bar")
     q, v = moving_state(model)
     method = tb.Baumgarte(20.0, 20.0)
-    whole = tb.simulate(model, 0.1, q=q, v=v, loop_method=method)
-    batch = tb.simulate(model, 0.1, q=[q, q], v=[v, 0.5 * v], loop_method=method)
+    whole = tb.simulate(model, 0.1, q=q, v=v, loops=method)
+    batch = tb.simulate(model, 0.1, q=[q, q], v=[v, 0.5 * v], loops=method)
     assert np.array_equal(batch.q[:, 0], whole.q)
-    half = tb.simulate(model, 0.05, q=q, v=v, loop_method=method)
+    half = tb.simulate(model, 0.05, q=q, v=v, loops=method)
     half.save(tmp_path / "half.zarr")
     resumed = tb.load_run(tmp_path / "half.zarr").resume(0.05)
     assert np.array_equal(resumed.q[-1], whole.q[-1])
@@ -95,9 +95,9 @@ def test_batch_resumed_and_single_runs_have_the_same_bits(tmp_path):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"loop_method": "penalty"}, "loop_method"),
-        ({"loop_method": tb.Penalty(1e4), "method": tb.Rosenbrock()}, "Rosenbrock"),
-        ({"loop_method": tb.Penalty(1e4), "method": tb.RK4(keep_inertia=2)}, "keep_inertia"),
+        ({"loops": "penalty"}, r"write loops=tb.Penalty\(1e5\)"),
+        ({"loops": tb.Penalty(1e4), "method": tb.Rosenbrock()}, "Rosenbrock"),
+        ({"loops": tb.Penalty(1e4), "method": tb.RK4(keep_inertia=2)}, "keep_inertia"),
     ],
 )
 def test_unsupported_combinations_are_refused(change, named):
@@ -111,7 +111,7 @@ def test_steps_too_long_for_the_stiffness_diverge_with_an_outcome():
     model = tb.load("planar_3rrr")
     method = tb.Penalty(1e5)
     run = tb.simulate(
-        model, 1.0, q=model.poses["home"], method=tb.SemiImplicitEuler(dt=0.01), loop_method=method
+        model, 1.0, q=model.poses["home"], method=tb.SemiImplicitEuler(dt=0.01), loops=method
     )
     assert run.outcome.status == "diverged"
     assert len(run.time) > 1
@@ -131,11 +131,13 @@ def test_a_diverged_penalty_run_advises_a_step_that_is_stable(name, penalty, met
     """The advice can be followed, and helps."""
     model = tb.load(name)
     q, v = moving_state(model)
-    how = {"q": q, "v": v, "loop_method": penalty}
+    how = {"q": q, "v": v, "loops": penalty}
     run = tb.simulate(model, 1.0, method=integrator(method, dt=0.02, adaptive=False), **how)
     assert run.outcome.status == "diverged"
     assert "Rosenbrock" not in run.outcome.message
-    found = re.search(r"take a dt of (\S+) s, .* or leave loop_method out", run.outcome.message)
+    found = re.search(
+        r"take a dt of (\S+) s, .* or write loops=tb\.Projection", run.outcome.message
+    )
     assert found is not None, run.outcome.message
     dt = float(found[1])
     helped = tb.simulate(model, 200 * dt, method=integrator(method, dt=dt, adaptive=False), **how)
@@ -156,7 +158,7 @@ def test_gains_too_large_for_the_step_are_named(method, advised):
     model = tb.load("planar_3rrr")
     q, v = moving_state(model)
     q = model.integrate(q, 1e-6 * np.arange(model.nv))
-    run = tb.simulate(model, 1.0, q=q, v=v, method=tb.RK4(dt=0.01), loop_method=method)
+    run = tb.simulate(model, 1.0, q=q, v=v, method=tb.RK4(dt=0.01), loops=method)
     assert run.outcome.status == "diverged"
     assert re.search(advised, run.outcome.message), run.outcome.message
     assert "Rosenbrock" not in run.outcome.message
@@ -172,7 +174,7 @@ def test_baumgarte_passes_singular_configurations_or_says_that_it_did_not(gain):
     model = tb.load("n_four_bar_2")
     method = tb.Baumgarte(gain, gain)
     q, v = 0.3 * LEANING, 3.0 * LEANING
-    run = tb.simulate(model, 5.0, q=q, v=v, record=tb.Record(dt=0.02), loop_method=method)
+    run = tb.simulate(model, 5.0, q=q, v=v, record=tb.Record(dt=0.02), loops=method)
     kinetic = np.asarray(tb.kinetic_energy(model, run.q, run.v))
     energy = kinetic + np.asarray(tb.potential_energy(model, run.q))
     lost = np.abs(energy - energy[0]).max() / kinetic.max()
@@ -180,7 +182,8 @@ def test_baumgarte_passes_singular_configurations_or_says_that_it_did_not(gain):
         assert lost > 1e-3
         assert run.outcome.status == "diverged" or re.search(
             r"; loop 'pin_\d' opened by \S+ m or rad at \S+ s, beyond 1e-06 from \S+ s on, as near "
-            "a singular configuration: leave loop_method out, or take a smaller dt or larger gains",
+            r"a singular configuration: write loops=tb\.Projection\(\), or take a smaller dt or "
+            "larger gains",
             run.outcome.message,
         )
     else:
@@ -192,7 +195,7 @@ def test_each_case_of_a_batch_reports_its_own_loops():
     """One turns through singular configurations, the other stays beside them."""
     model = tb.load("n_four_bar_2")
     v, q = (np.array([x, 0.0])[:, None] * LEANING for x in (3.0, 0.3))
-    how = {"record": tb.Record(dt=0.02), "loop_method": tb.Baumgarte(1.0, 1.0)}
+    how = {"record": tb.Record(dt=0.02), "loops": tb.Baumgarte(1.0, 1.0)}
     run = tb.simulate(model, 5.0, q=q, v=v, **how)
     assert [" opened by " in outcome.message for outcome in run.outcomes] == [True, False]
 
@@ -202,7 +205,7 @@ def test_errors_at_the_start_are_not_reported():
     model = tb.load("planar_3rrr")
     q, v = moving_state(model)
     q = model.integrate(q, 1e-3 * np.arange(model.nv))
-    run = tb.simulate(model, 0.5, q=q, v=v, loop_method=tb.Baumgarte(20.0, 20.0))
+    run = tb.simulate(model, 0.5, q=q, v=v, loops=tb.Baumgarte(20.0, 20.0))
     assert residuals(model, run)[0] > 1e-4
     assert run.outcome.message == "finished at 0.5 s"
 
@@ -219,13 +222,13 @@ def test_leaving_a_singular_configuration_is_reported(method, reported):
     """Runs that start where two four-bars lie on a line, as those by projection."""
     model = tb.load("n_four_bar_2")
     q, v = 0.5 * np.pi * LEANING, 0.7 * LEANING
-    run = tb.simulate(model, 0.2, q=q, v=v, loop_method=method)
+    run = tb.simulate(model, 0.2, q=q, v=v, loops=method)
     assert reported in run.outcome.message
 
 
 def test_trees_and_wrong_gains_are_refused():
     with pytest.raises(tb.TiburonError, match="robots with loops"):
-        tb.simulate(tb.load("panda"), 0.1, loop_method=tb.Penalty(1e4))
+        tb.simulate(tb.load("panda"), 0.1, loops=tb.Penalty(1e4))
     for wrong in (-1.0, 0.0, np.nan, np.inf, "stiff"):
         with pytest.raises(tb.TiburonError, match=r"Penalty\.stiffness"):
             tb.Penalty(wrong)

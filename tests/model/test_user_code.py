@@ -164,15 +164,15 @@ def test_equal_paths_that_read_a_global_have_code_of_their_own(
 
 def test_changed_user_path_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model is compiled from what its path was; another behavior needs another model."""
-    model = _carried(_Global())
+    model = _carried(_Global()).without_passive()
     assert _force(model, 0.7) == pytest.approx(_expected(SCALE, 0.7), rel=1e-14)
-    tb.simulate(model, 0.01, passive=False)
+    tb.simulate(model, 0.01)
     monkeypatch.setattr(sys.modules[__name__], "SCALE", 3.0)
     text = r"joint 'lift': your code computes something else than when model 'lifted' was built"
     with pytest.raises(ModelError, match=text):
         _force(model, 0.7)
     with pytest.raises(ModelError, match=text):
-        tb.simulate(model, 0.01, passive=False)
+        tb.simulate(model, 0.01)
     with pytest.raises(ModelError, match=text):
         tb.compile(tb.inverse_dynamics, model)
 
@@ -317,7 +317,7 @@ def test_joints_derived_from_any_kind_follow_their_methods(kind: str) -> None:
         # sums in other frames: rounding of some hundred operations
         np.testing.assert_allclose(function(own, q, v, tau), expected, rtol=1e-9, atol=1e-11)
     run = [
-        tb.simulate(m, 0.2, q=q, v=v, method=tb.RK4(dt=1e-3), passive=False).q[-1]
+        tb.simulate(m.without_passive(), 0.2, q=q, v=v, method=tb.RK4(dt=1e-3)).q[-1]
         for m in (plain, own)
     ]
     np.testing.assert_allclose(run[1], run[0], rtol=1e-8, atol=1e-9)

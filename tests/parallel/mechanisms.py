@@ -82,7 +82,7 @@ def moving_mechanisms():
     q, v = rov.random_state(rng)
     sea = tb.Water(current=(0.3, -0.2, 0.1))
     found["swimmer"] = Moving(
-        random_cuts(rng, rov), 0.01, {"q": q, "v": 0.1 * v, "fluid": sea, "contact": False}
+        random_cuts(rng, rov), 0.01, {"q": q, "v": 0.1 * v, "fluid": sea, "contact": None}
     )
     falling = rods()
     q = np.array([0.3, 0.0, -0.2, 0.0, 0.4])

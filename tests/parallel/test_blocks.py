@@ -55,15 +55,13 @@ def test_states_are_those_of_a_run_without_projection(start, block, name):
     blocks = 16 // block
     found = BlockTasks(model, block, chains=2, points=block).run(q, v, tau, DT, blocks)
     run = tb.simulate(
-        model,
+        model.without_passive().without_limits(),
         20 * DT,
         q=q,
         v=v,
         command=tau,
         method=integrator(name, dt=DT),
         record=tb.Record(every=1),
-        passive=False,
-        limits=False,
         execution=tb.Execution(progress=False),
     )
     np.testing.assert_allclose(found.q, run.q, atol=1e-9)

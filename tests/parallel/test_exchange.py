@@ -105,7 +105,7 @@ def moving(name):
         q, v = robot.random_state(rng)
         v = 0.2 * v
     fluid = tb.Water(current=(0.3, 0.1, 0.0)) if name == "aquarobot" else None
-    return robot, tb.partition(robot, "legs"), {"q": q, "v": v, "fluid": fluid, "contact": False}
+    return robot, tb.partition(robot, "legs"), {"q": q, "v": v, "fluid": fluid, "contact": None}
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_singular_arms_are_computed_by_all_threads():
     robot, q = arms_on_load(np.random.default_rng(11), [stretched("wrist"), BENT + 0.1])
     parts = tb.partition(robot, "legs")
     assert parts.has_arms
-    how = {"q": q, "contact": False}
+    how = {"q": q, "contact": None}
     one = tb.simulate(robot, 0.002, execution=tb.Execution(partition=parts), **how)
     two = tb.simulate(
         robot, 0.002, execution=tb.Execution(partition=parts, exchange=tb.ThreadExchange(2)), **how
@@ -247,7 +247,7 @@ def test_controller_may_simulate_another_robot():
 
 def test_penalty_forces_at_loops():
     robot, parts = four_bar_like()
-    how = {"loop_method": tb.Penalty(1e4), "method": tb.RK4(dt=1e-4)}
+    how = {"loops": tb.Penalty(1e4), "method": tb.RK4(dt=1e-4)}
     one = tb.simulate(robot, 0.02, execution=tb.Execution(partition=parts), **how)
     assert same(
         tb.simulate(

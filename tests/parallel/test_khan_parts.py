@@ -12,7 +12,7 @@ STEPS = 50
 SHORT = {"duration": STEPS * 1e-3}
 
 
-def in_parts(loop_method, exchange=None, *, zoo=False, **options):
+def in_parts(loops, exchange=None, *, zoo=False, **options):
     """Run the manipulator in dyads and platform, or in legs."""
     model = tb.load("planar_3rrr") if zoo else mechanism()
     parts = tb.partition(model, "legs")
@@ -22,7 +22,7 @@ def in_parts(loop_method, exchange=None, *, zoo=False, **options):
         **SHORT,
         **options,
     }
-    return khan.simulated(loop_method, **how)
+    return khan.simulated(loops, **how)
 
 
 def counted(run):
@@ -31,15 +31,15 @@ def counted(run):
 
 
 @pytest.mark.parametrize(
-    ("loop_method", "dyad"), [(tb.Penalty(1e4), 4), (tb.Embedding("gauss", decay=10.0), 5)]
+    ("loops", "dyad"), [(tb.Penalty(1e4), 4), (tb.Embedding("gauss", decay=10.0), 5)]
 )
-def test_methods_one_and_two_exchange_states_once_a_step(loop_method, dyad):
-    two = in_parts(loop_method, tb.ThreadExchange(2))
+def test_methods_one_and_two_exchange_states_once_a_step(loops, dyad):
+    two = in_parts(loops, tb.ThreadExchange(2))
     assert counted(two) == [("state", dyad, STEPS)] * 3 + [("state", 6, STEPS)]
     # everyone receives all of them
     assert all(m.receivers == (1 - m.sender,) for m in two.messages)
-    assert same(two, in_parts(loop_method))
-    whole = khan.simulated(loop_method, **SHORT)
+    assert same(two, in_parts(loops))
+    whole = khan.simulated(loops, **SHORT)
     # redundant evaluation is the undistributed run: D1
     assert np.abs(two.q - whole.q).max() < 1e-13
 
@@ -56,7 +56,7 @@ def test_method_three_takes_four_rounds_per_evaluation():
 
 
 def test_projection_in_legs_equals_the_undivided_robot():
-    run = in_parts(None, tb.ThreadExchange(3), zoo=True)
+    run = in_parts(tb.Projection(), tb.ThreadExchange(3), zoo=True)
     whole = khan.simulated(zoo=True, **SHORT)
     assert np.abs(run.q - whole.q).max() < 1e-12
 
@@ -93,4 +93,4 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(tb.OptionError, match="Embedding"):
         in_parts(tb.Embedding("gauss"), rtol=1e-6, method="dopri5")
     with pytest.raises(tb.OptionError, match="hold_remote"):
-        in_parts(None, tb.ThreadExchange(1, hold_remote=True), zoo=True)
+        in_parts(tb.Projection(), tb.ThreadExchange(1, hold_remote=True), zoo=True)

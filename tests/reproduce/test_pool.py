@@ -149,7 +149,7 @@ def simulated(folder, parameters, count, seed, first=0, resting=False):
         q[robot.indices(names, of="q")] = path.at(0.0).position
         v[robot.indices(names, of="v")] = path.at(0.0).velocity
         run = tb.simulate(
-            robot,
+            robot.without_passive().without_limits(),
             8.0,
             q=q,
             v=v,
@@ -158,8 +158,6 @@ def simulated(folder, parameters, count, seed, first=0, resting=False):
             parameters=parameters,
             method=tb.RK4(dt=pool.DT),
             record=tb.Record(dt=pool.DT),
-            passive=False,
-            limits=False,
         )
         offsets = [x[1] if isinstance(x, tuple) else 0.0 for x in pool.JOINTS.values()]
         columns = [x[0] if isinstance(x, tuple) else x for x in pool.JOINTS.values()]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.contact_models import CONTACTS
 
 G = 9.81
 MASS, SIZE, MU_S, MU_K = 2.0, 0.2, 0.5, 0.4
@@ -111,7 +112,7 @@ def test_all_models_of_contact_record_the_same_way(contact):
     world = tb.World(ground=tb.Ground(static_friction=0.3, **stiff))
     run = tb.simulate(
         tb.Model("ball", [body]), 0.3, q=[1, 0, 0, 0, 0, 0, radius], v=[0, 0, 0, speed, 0, 0],
-        world=world, contact=contact, record=tb.Record(quantities=RECORDED),
+        world=world, contact=CONTACTS[contact], record=tb.Record(quantities=RECORDED),
     )  # fmt: skip
     data = run.data
     at_ten = data.isel(time=10, contact=0)
@@ -168,7 +169,7 @@ def test_reports_list_the_contacts_that_touched(tmp_path):
 def drop(dt, record_dt, **options):
     """A box bounces on its face between two recorded rows: it falls for 30 ms, rows are 200 ms."""
     method = tb.RK4(dt=dt)
-    if options.get("contact") == "exact":
+    if isinstance(options.get("contact"), tb.ExactContact):
         method = tb.Dop853(rtol=1e-12, atol=1e-13, dt=dt)
     ground = tb.Ground(**{"static_friction": 0.0, "restitution": 0.5, **options.pop("ground", {})})
     q = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, SIZE / 2 + 0.05]
@@ -233,7 +234,7 @@ def test_peak_forces_of_compliant_contact_include_all_steps():
 
 def test_event_driven_runs_report_the_largest_impulse_of_a_collision():
     """Momentum m v (1 + e), shared by four corners."""
-    summary = drop(1e-3, 0.2, contact="exact").contact_summary()
+    summary = drop(1e-3, 0.2, contact=tb.ExactContact()).contact_summary()
     speed = np.hypot(1.5, np.sqrt(2 * G * 0.05))
     assert summary.peak_impulse.sum() == pytest.approx(1.5 * MASS * speed, rel=1e-9)
     assert "peak impulse" in str(summary)
@@ -258,7 +259,7 @@ def test_accelerations_and_reactions_include_contact_forces(contact):
         0.1,
         q=[0.28, -0.28],
         world=world,
-        contact=contact,
+        contact=CONTACTS[contact],
         method=method,
         record=tb.Record(every=1),
     )

@@ -43,7 +43,7 @@ def test_two_processes_cannot_record_into_one_store(tmp_path):
         assert f"process {child.pid} on " in run.outcome.message
         other, _, _ = samples.recorded(double_pendulum(), count=5)
         for attempt in (
-            lambda: run.resume(forces=[wind()]),
+            lambda: run.resume(elements=[wind()]),
             lambda: Recorder.continued(run, run.header, 1, None, run.checkpoint),
             lambda: other.save(path, overwrite=True),
         ):

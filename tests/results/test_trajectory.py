@@ -310,7 +310,7 @@ def test_derived_quantities_equal_those_of_the_states():
 def test_reactions_of_an_open_loop_are_those_of_the_tree():
     bar = tb.load("four_bar")
     switch = tb.LoopSwitch("switch", bar.loops[0].name, closed=False)
-    run = tb.simulate(bar, 0.02, q=bar.poses["home"], forces=[switch])
+    run = tb.simulate(bar, 0.02, q=bar.poses["home"], elements=[switch])
     tree = bar.without_loops()
     found = tb.joint_reactions(tree, run.q, run.v, run.get("joint_acceleration").values)
     expected = found.actuator + found.bearing

@@ -45,7 +45,7 @@ def main(path, kind):
             DURATION,
             v=START,
             control=control if kind == "control" else None,
-            forces=[wind()] if kind == "forces" else (),
+            elements=[wind()] if kind == "forces" else (),
             method=tb.RK4(dt=1e-3),
             record=tb.Record(every=1, store=path),
             execution=tb.Execution(progress=halt),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.actuation.defaults import contact_elements
+from tiburon.actuation.contact_models import contact_elements
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.step import Stepping
 from tiburon.simulation.system import System
@@ -59,7 +59,7 @@ def test_a_step_of_a_mass_on_its_foot_is_the_polynomial_of_the_method():
     high = [0.3, 0.1, 0.2]
     many = tb.linearize(model, [rest, high], v, tau, world=world, dt=[h, 0.5 * h])
     np.testing.assert_array_equal(many.A[0], step.A)
-    free = tb.linearize(model, high, v, tau, world=world, dt=0.5 * h, contact=False)
+    free = tb.linearize(model, high, v, tau, world=world, dt=0.5 * h, contact=None)
     np.testing.assert_allclose(many.A[1], free.A, atol=1e-14)
 
 
@@ -87,7 +87,7 @@ def test_a_step_on_anchors_of_a_run_is_that_of_the_run():
     q, v, z = run.q[-1], run.v[-1], run.z[-1]
     tau, h = 0.1 * np.arange(6.0), 1e-3
     A, B = tb.linearize(model, q, v, tau, dt=h, world=world, contact_state=z)
-    system = System(model, world, contact_elements(model, world, None), steps=True)
+    system = System(model, world, contact_elements(model, world, tb.DefaultContact()), steps=True)
     # forces of z are those of one state: the law gives those of its neighbors
     stepping = Stepping(system, METHODS["rk4"], system.numbers(), reuses=False)
 
@@ -117,11 +117,13 @@ def test_a_standing_quadruped_is_differentiated_exactly():
     q[6] -= tb.contacts(dog, q, world=world).gap.min() + 3e-3
     q = dog.integrate(q, 0.01 * generator.standard_normal(dog.nv))
     v, tau = (0.05 * generator.standard_normal(dog.nv) for _ in range(2))
-    options = {"passive": False, "limits": False, "record": tb.Record(every=1)}
-    run = tb.simulate(dog, 2e-3, q=q, v=v, world=world, **options)
+    options = {"record": tb.Record(every=1)}
+    run = tb.simulate(
+        dog.without_passive().without_limits(), 2e-3, q=q, v=v, world=world, **options
+    )
     q, v, z = run.q[-1], run.v[-1], run.z[-1]
     assert 0 < np.count_nonzero(z[2:16:4]) <= 4
-    system = System(dog, world, contact_elements(dog, world, None), steps=True)
+    system = System(dog, world, contact_elements(dog, world, tb.DefaultContact()), steps=True)
 
     def rates(step, w):
         moved = dog.integrate(q, step)

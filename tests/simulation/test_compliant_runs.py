@@ -83,8 +83,8 @@ def test_forces_end_where_an_action_moves_a_robot_off_the_ground(when, method):
 
 def test_the_default_is_compliant_where_the_ground_has_a_stiffness():
     chosen = run(0.05)
-    assert chosen.q.tobytes() == run(0.05, contact="compliant").q.tobytes()
-    assert chosen.q.tobytes() != run(0.05, contact="rigid").q.tobytes()
+    assert chosen.q.tobytes() == run(0.05, contact=tb.CompliantContact()).q.tobytes()
+    assert chosen.q.tobytes() != run(0.05, contact=tb.RigidContact()).q.tobytes()
 
 
 def test_forces_carry_the_weight_and_are_recorded_at_the_start():
@@ -186,12 +186,11 @@ def test_contact_of_closed_loops_does_not_depend_on_the_cut_joint():
     [
         ({"method": tb.DormandPrince()}, "discrete state .*one-step method with equal steps"),
         ({"method": tb.RK4(keep_inertia=4)}, "discrete state .*one-step method"),
-        ({"contact_law": "coulomb"}, "contact_law with compliant contact"),
-        ({"contact": "rigid", "contact_law": print}, "contact_law with rigid contact"),
-        ({"contact": False, "contact_law": print}, "contact_law: expected"),
-        ({"world": None, "contact_law": print}, "contact_law: expected"),
         (
-            {"world": tb.World(ground=tb.Ground(static_friction=0.8)), "contact": "compliant"},
+            {
+                "world": tb.World(ground=tb.Ground(static_friction=0.8)),
+                "contact": tb.CompliantContact(),
+            },
             "'front_left_foot': compliant contact needs a normal_stiffness",
         ),
         (
@@ -202,12 +201,11 @@ def test_contact_of_closed_loops_does_not_depend_on_the_cut_joint():
             {"world": tb.World(ground=tb.Ground(normal_stiffness=1e8, normal_damping=1e3))},
             "dt with compliant contact .*foot.*at most .* s.*Rosenbrock",
         ),
-        ({"contact_law": lambda touch: (1.0, 2.0, 3.0)}, "contact law"),
+        ({"contact": tb.CompliantContact(law=lambda touch: (1.0, 2.0, 3.0))}, "contact law"),
         (
             {
                 "world": tb.World(ground=tb.Ground(static_friction=0.8)),
-                "contact": "compliant",
-                "contact_law": lambda touch: 1e4 * touch.depth,
+                "contact": tb.CompliantContact(law=lambda touch: 1e4 * touch.depth),
             },
             "'front_left_foot': friction of compliant contact needs a planar_stiffness",
         ),
@@ -263,7 +261,7 @@ def test_end_effectors_are_replaceable():
     ):
         model = _leg(**foot)
         found = tb.simulate(
-            model, 3.0, q=[0.0, 0.0], world=ground, contact="compliant", control=_level
+            model, 3.0, q=[0.0, 0.0], world=ground, contact=tb.CompliantContact(), control=_level
         )
         states = found.z[-1, : 4 * len(found.contact_summary().names)].reshape(-1, 4)
         assert states[:, 2].sum() == pytest.approx(3.2 * 9.81, rel=1e-6)
@@ -302,8 +300,7 @@ def test_fingers_hold_a_block_that_does_not_creep():
         model,
         25.0,
         q=q,
-        contact="compliant",
-        contact_pairs=[("left", "block"), ("right", "block")],
+        contact=tb.CompliantContact(pairs=[("left", "block"), ("right", "block")]),
         command=[20.0, 20.0, *[0.0] * 6],
         record=tb.Record(dt=5.0),
     )
@@ -334,7 +331,7 @@ def test_surfaces_of_the_ground_are_parameters_of_cases():
     with pytest.raises(tb.DomainError, match="at most"):
         run(0.1, q[:2], world=world, parameters={"ground.normal_stiffness": [1e4, 1e8]})
     with pytest.raises(tb.UnknownNameError, match=r"ground\.static_friction"):
-        run(0.1, contact=False, parameters={"ground.static_friction": 0.3})
+        run(0.1, contact=None, parameters={"ground.static_friction": 0.3})
 
 
 @pytest.mark.parametrize("height", [0.0, 1e-16])

@@ -13,8 +13,8 @@ import pytest
 
 import tiburon as tb
 from tests.model.samples import turn
-from tiburon.actuation.rigid_contact import RigidContact
-from tiburon.errors import ModelError, OptionError
+from tiburon.actuation.rigid_contact import RigidContactElement
+from tiburon.errors import ModelError
 from tiburon.functions.kernel_source import LibrarySource
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.simulation.contact_linearization import contacts_of
@@ -37,7 +37,7 @@ TOLERANCE = 2e-5
 
 def stepper(model, world, pairs=None):
     """Return a function of one step of a run, for a batch of states, joint forces and z."""
-    element = replace(RigidContact.of(model, world, pairs), tolerance=1e-12)
+    element = replace(RigidContactElement.of(model, world, pairs), tolerance=1e-12)
     system = System(model, world, [element], steps=True)
     kernel = step_kernel(StepSource(system, "rk4"), "many")
     count = len(system.z0)
@@ -80,7 +80,16 @@ def directions(model, q, v, dt, world, pairs, held):
 def check(model, q, v, tau, dt, world, pairs=None, z=None):
     """Compare A and B with central differences; return the linearization."""
     n = model.nv
-    found = tb.linearize(model, q, v, tau, dt=dt, world=world, contact_pairs=pairs, contact_state=z)
+    found = tb.linearize(
+        model,
+        q,
+        v,
+        tau,
+        dt=dt,
+        world=world,
+        contact=tb.DefaultContact(pairs=pairs),
+        contact_state=z,
+    )
     A, B = found
     here = starts(model, q, v, dt, world, pairs)[: len(found.points)]
     held = (found.modes != "open") & (np.abs(here) < 1e-7)
@@ -175,13 +184,13 @@ def test_impact_within_the_step(restitution):
 
 
 def test_flight_equals_linearization_without_contact():
-    """Far from the ground, A and B are those of `contact=False`."""
+    """Far from the ground, A and B are those of `contact=None`."""
     model, world = ball()
     q, v = ball_state(1.0, (1.0, 0.4, -1.0))
     found = tb.linearize(model, q, v, FORCE, dt=0.01, world=world)
     assert found.modes == "open"
     assert found.near_mode_change == ()
-    free = tb.linearize(model, q, v, FORCE, dt=0.01, world=world, contact=False)
+    free = tb.linearize(model, q, v, FORCE, dt=0.01, world=world, contact=None)
     np.testing.assert_allclose(found.A, free.A, rtol=0, atol=1e-13)
     np.testing.assert_allclose(found.B, free.B, rtol=0, atol=1e-13)
 
@@ -272,10 +281,13 @@ def test_closed_loops(friction, restitution, mode):
         "method": tb.RK4(dt=2e-3),
         "record": tb.Record(every=1),
         "execution": tb.Execution(progress=False),
-        "passive": False,
     }
     fall = tb.simulate(
-        model, 0.6, q=np.array(bar.poses["home"]), world=tb.World(ground=low), **options
+        model.without_passive(),
+        0.6,
+        q=np.array(bar.poses["home"]),
+        world=tb.World(ground=low),
+        **options,
     )
     first = int(np.argmax(fall.z[:, 2] != 0.0)) - 1
     q, v, tau = fall.q[first], fall.v[first], np.array([0.2, -0.1, 0.3])[: model.nv]
@@ -316,11 +328,18 @@ def test_ball_on_a_driven_plate(aside, mode):
     world = tb.World()
     spin = (0.03, 0.05, -0.7)
     q, v = ball_state(0.05 + 0.8 * speed * now + 0.004, (*aside, -0.6), spin=spin)
-    element = replace(RigidContact.of(model, world, [("plate", "ball")]), tolerance=1e-12)
+    element = replace(RigidContactElement.of(model, world, [("plate", "ball")]), tolerance=1e-12)
     system = System(model, world, [element], steps=True)
     kernel = step_kernel(StepSource(system, "rk4"), "many")
     found = tb.linearize(
-        model, q, v, FORCE, dt=dt, world=world, contact_pairs=[("plate", "ball")], time=now
+        model,
+        q,
+        v,
+        FORCE,
+        dt=dt,
+        world=world,
+        contact=tb.DefaultContact(pairs=[("plate", "ball")]),
+        time=now,
     )
     assert found.modes == mode
     assert not found.near_mode_change
@@ -375,14 +394,12 @@ def test_robot_along_a_run():
         return [0.0] * 6 + [200.0 * (a - q) - 6.0 * v for a, q, v in errors]
 
     run = tb.simulate(
-        model,
+        model.without_passive().without_limits(),
         0.2,
         q=start,
         v=0.4 * rng.normal(size=model.nv),
         world=world,
         control=hold,
-        passive=False,
-        limits=False,
         record=tb.Record(dt=1e-3),
         execution=tb.Execution(progress=False),
     )
@@ -403,7 +420,7 @@ def test_robot_along_a_run():
 
 def step_program(model, world):
     """Return the step of a run as a program, with its run-time parameters."""
-    system = System(model, world, [RigidContact.of(model, world)], steps=True)
+    system = System(model, world, [RigidContactElement.of(model, world)], steps=True)
     return StepSource(system, "rk4").program(), system
 
 
@@ -413,7 +430,7 @@ def test_both_derivatives_of_a_contact_step_agree(height, speed, restitution):
     model, world = ball(restitution)
     q, v = ball_state(height, (1.0, 0.4, speed))
     near = tb.linearize(model, q, v, FORCE, dt=0.01, world=world)
-    system = System(model, world, [RigidContact.of(model, world)], steps=True)
+    system = System(model, world, [RigidContactElement.of(model, world)], steps=True)
     A, B, modes, margin, residual = step_derivative_kernel(system)(
         q, v, FORCE, 0.01, system.z0, 0.0
     )
@@ -435,7 +452,7 @@ def test_impulses_are_solved_more_closely_for_derivatives():
     )
     model = tb.Model("bar", [part], contacts=[tb.ContactPoint(k, "bar", points[k]) for k in points])
     world = tb.World(ground=tb.Ground(static_friction=0.3, restitution=0.5))
-    element = replace(RigidContact.of(model, world), tolerance=1e-12)
+    element = replace(RigidContactElement.of(model, world), tolerance=1e-12)
     system = System(model, world, [element], steps=True)
     kernel, rng = step_derivative_kernel(system), np.random.default_rng(1)
     for _ in range(6):
@@ -622,12 +639,12 @@ def test_unsupported_contact_is_refused_rather_than_ignored():
     """Continuous time has no rigid contact: it is refused, not ignored."""
     model, world = ball()
     q, v = ball_state(0.0, (1.0, 0.4, 0.0))
-    with pytest.raises(ModelError, match=r"rigid contact acts in steps.*dt=.*contact=False"):
+    with pytest.raises(ModelError, match=r"rigid contact acts in steps.*dt=.*contact=None"):
         tb.linearize(model, q, v, FORCE, world=world)
-    assert tb.linearize(model, q, v, FORCE, world=world, contact=False).A.shape == (12, 12)
+    assert tb.linearize(model, q, v, FORCE, world=world, contact=None).A.shape == (12, 12)
     with pytest.raises(ModelError, match="contact_state"):
         tb.linearize(model, q, v, FORCE, dt=0.01, contact_state=np.zeros(4))
-    with pytest.raises(OptionError, match="contact"):
+    with pytest.raises(ModelError, match=r"write contact=tb.RigidContact\(\)"):
         tb.linearize(model, q, v, FORCE, dt=0.01, world=world, contact="soft")
 
 
@@ -742,7 +759,7 @@ def test_branches_agree_with_forward_mode(legs, restitution):
     """Trees whose matrices have blocks of several kinds: a step differentiated as a whole."""
     robot = (None,) if legs == "unlike" else (spider(), (0, 0))
     model, world, q, v, tau = crawling(restitution, *robot)
-    element = replace(RigidContact.of(model, world), tolerance=1e-12)
+    element = replace(RigidContactElement.of(model, world), tolerance=1e-12)
     system = System(model, world, [element], steps=True)
     kernel, z = step_derivative_kernel(system), system.z0[: 4 * len(model.contacts)]
     many = tb.linearize(model, q, v, tau, dt=2e-3, world=world, contact_state=z)
@@ -759,7 +776,7 @@ def test_code_of_surfaces_that_do_not_bounce_is_shorter():
     """Restitution by name brings its code back; without, there is no decompression to solve."""
     model, still = ball(0.0)
     _, lively = ball(0.6)
-    contacts = contacts_of(model, still, "rigid", None)
+    contacts = contacts_of(model, still, tb.RigidContact())
     assert dict(contacts.options())["bounces"] is False
     assert dict(contacts.options({"ground.restitution": 0.6}))["bounces"] is True
     assert dict(contacts.options({"ground.static_friction": 0.6}))["bounces"] is False
@@ -786,7 +803,7 @@ def test_code_of_many_contacts_has_no_dense_columns():
 
     model = crawler()
     world = tb.World(ground=tb.Ground(static_friction=0.6))
-    contacts = contacts_of(model, world, "rigid", None)
+    contacts = contacts_of(model, world, tb.RigidContact())
     source = LibrarySource(model, ("linearize_contact_step",), world, contacts.options())
     program = source.program()
     found = list(calls(program.graph, program.roots))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.contact_models import CONTACTS
 from tests.integrators import integrator
 
 FLOOR = tb.World(ground=tb.Ground(static_friction=0.8, kinetic_friction=0.7, restitution=0.2))
@@ -129,7 +130,7 @@ def test_contacts_without_friction_slide(contact):
             q=[1, 0, 0, 0, 0, 0, 0.1],
             v=[0, 0, 0, speed, 0, 0],
             world=tb.World(ground=ground),
-            contact=contact,
+            contact=CONTACTS[contact],
             record=tb.Record(dt=1e-3),
         )
         np.testing.assert_allclose(found.v[-1, :5], [0, 0, 0, speed, 0], atol=1e-14)
@@ -157,7 +158,9 @@ def test_bodies_that_fall_together_slip_on_each_other_without_a_force(friction):
     # some land on the plate, however slowly
     v[1::2, 5] = -(10.0 ** rng.integers(-17, -4, 20))
     q = [1, 0, 0, 0, 0.02, 0, 2.3, 1, 0, 0, 0, 0, 0, 2.2]
-    falling = tb.simulate(model, 0.02, q=np.tile(q, (40, 1)), v=v, world=FLOOR, contact="rigid")
+    falling = tb.simulate(
+        model, 0.02, q=np.tile(q, (40, 1)), v=v, world=FLOOR, contact=tb.RigidContact()
+    )
     assert {outcome.message for outcome in falling.outcomes} == {"finished at 0.02 s"}
     # 1e-4 m/s is the fastest landing
     assert np.abs(falling.q[-1, :, 3] - np.sin(0.01 * v[:, 2])).max() < 1e-4
@@ -294,12 +297,17 @@ def test_outcomes_tell_the_deepest_penetration_of_all_steps(record_every):
     [
         (
             lambda: run(0.1, STAND, None, contact="soft"),
-            "contact: expected 'rigid' or 'compliant' or 'exact' or False",
+            "contact: expected a model of contact, got 'soft'",
         ),
         (lambda: run(0.1, STAND, None, method=tb.DormandPrince()), "method with rigid contact"),
-        (lambda: run(0.1, STAND, None, contact_pairs=[("trunk",)]), "contact_pairs: expected"),
-        (lambda: run(0.1, STAND, None, contact=False, contact_pairs=[]), "contact_pairs"),
-        (lambda: tb.simulate(tb.load("pendulum"), 0.1, contact="rigid"), "got none; give the"),
+        (
+            lambda: run(0.1, STAND, None, contact=tb.DefaultContact(pairs=[("trunk",)])),
+            "pairs: expected",
+        ),
+        (
+            lambda: tb.simulate(tb.load("pendulum"), 0.1, contact=tb.RigidContact()),
+            "got none; give the",
+        ),
         (lambda: tb.Ground(static_friction=0.2, kinetic_friction=0.3), "kinetic_friction must be"),
         (lambda: tb.Ground(restitution=1.2), "restitution must be between 0 and 1"),
         (lambda: tb.ContactMaterial(static_friction=-1.0), "static_friction must be at least 0"),
@@ -316,15 +324,21 @@ def test_outcomes_tell_the_deepest_penetration_of_all_steps(record_every):
         (lambda: tb.contacts(DOG, STAND, world=FLOOR, pairs=[("trnk", "world")]), "'trunk'"),
         (lambda: tb.contacts(DOG, STAND, pairs=[("trunk", "trunk")]), "got one twice"),
         (
-            lambda: tb.simulate(DOG, 0.1, q=STAND, contact_pairs=[("trunk", "world")]),
+            lambda: tb.simulate(
+                DOG, 0.1, q=STAND, contact=tb.DefaultContact(pairs=[("trunk", "world")])
+            ),
             r"\('trunk', 'world'\): expected a world with ground, got none",
         ),
         (
-            lambda: tb.simulate(BARE, 0.1, world=FLOOR, contact_pairs=[("rod", "world")]),
+            lambda: tb.simulate(
+                BARE, 0.1, world=FLOOR, contact=tb.DefaultContact(pairs=[("rod", "world")])
+            ),
             "expected contact points or collision shapes of 'rod', got none",
         ),
         (
-            lambda: tb.simulate(BARE, 0.1, world=FLOOR, contact_pairs=[("rod", "ball")]),
+            lambda: tb.simulate(
+                BARE, 0.1, world=FLOOR, contact=tb.DefaultContact(pairs=[("rod", "ball")])
+            ),
             "expected collision shapes of 'rod', got none",
         ),
     ],
@@ -335,7 +349,7 @@ def test_invalid_contact_arguments_are_refused(call, message):
 
 
 def test_contact_false_lets_robots_fall_through_the_ground():
-    found = tb.simulate(DOG, 0.5, q=STAND, world=FLOOR, contact=False)
+    found = tb.simulate(DOG, 0.5, q=STAND, world=FLOOR, contact=None)
     assert found.q[-1, 6] < -0.5
     with pytest.raises(tb.ModelError, match="expected a run with contact, got none"):
         found.contact_summary()
@@ -415,7 +429,7 @@ def test_a_mechanism_of_many_loops_stands_on_rigid_ground():
     q = tb.lift_out(beest, beest.neutral(), world=world)
     options = {
         "world": world,
-        "contact": "rigid",
+        "contact": tb.RigidContact(),
         "method": tb.RK4(dt=1e-3),
         "execution": tb.Execution(progress=False),
     }
@@ -455,7 +469,7 @@ def test_pairs_of_the_model_alone_give_contact(contact):
     """A link that falls on another one of its tree stays outside it, in a world without ground."""
     stiff = tb.ContactMaterial(normal_stiffness=1e5, normal_damping=200.0)
     paired = two_links(contact_pairs=[tb.ContactPair("mass", "post", material=stiff)])
-    options = {} if contact is None else {"contact": contact}
+    options = {} if contact is None else {"contact": CONTACTS[contact]}
     if contact == "exact":
         options["method"] = tb.Dop853(rtol=1e-12, atol=1e-13, dt=2e-3)
     found = fall_on_post(paired, **options)
@@ -465,7 +479,7 @@ def test_pairs_of_the_model_alone_give_contact(contact):
     assert gap.min() < 1e-3
     assert found.header.column("z") is not None
     # the caller decides: without contact, or with other pairs, the mass falls through
-    assert tb.contacts(paired, fall_on_post(paired, contact=False).q).gap.min() < -0.1
+    assert tb.contacts(paired, fall_on_post(paired, contact=None).q).gap.min() < -0.1
 
 
 def test_pairs_that_do_not_touch_give_no_contact():
@@ -491,5 +505,5 @@ def test_pairs_of_the_model_act_in_steppers_and_linearizations():
     assert found.modes.any()
     with pytest.raises(tb.ModelError, match="rigid contact acts in steps"):
         tb.linearize(paired, *given)
-    free = tb.linearize(paired, *given, dt=2e-3, contact=False)
+    free = tb.linearize(paired, *given, dt=2e-3, contact=None)
     assert not np.allclose(found[0], free[0])

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -30,7 +31,11 @@ LYING = [1, 0, 0, 0, 0, 0, 0.1]
 
 
 def slide(law, **options):
-    given = {"method": tb.RK4(dt=1e-3), "contact_law": law, "record": tb.Record(every=1)} | options
+    given = {
+        "method": tb.RK4(dt=1e-3),
+        "contact": tb.RigidContact(law=law),
+        "record": tb.Record(every=1),
+    } | options
     return tb.simulate(BOX, 0.02, q=LYING, v=[0, 0, 0, 0.9, 0.4, 0], world=FLOOR, **given)
 
 
@@ -51,7 +56,7 @@ def test_laws_agree_where_nothing_slides():
     gravity = 9.81 * np.array([0.6 * np.sin(angle), 0.8 * np.sin(angle), -np.cos(angle)])
     slope = tb.World(gravity=tuple(gravity), ground=FLOOR.ground)
     runs = [
-        tb.simulate(BOX, 0.05, q=LYING, world=slope, contact_law=law)
+        tb.simulate(BOX, 0.05, q=LYING, world=slope, contact=tb.RigidContact(law=law))
         for law in ("coulomb", "convex")
     ]
     np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-9)
@@ -59,7 +64,7 @@ def test_laws_agree_where_nothing_slides():
 
 def test_the_tolerance_bounds_the_residual_of_each_step():
     for tolerance in (1e-6, 1e-12):
-        run = slide("coulomb", contact_tolerance=tolerance)
+        run = slide("coulomb", contact=tb.RigidContact(tolerance=tolerance))
         assert run.contact_summary().residual <= tolerance
         assert run.contact_summary().iterations > 0
 
@@ -94,8 +99,7 @@ def piled(tolerance):
         q=PILED,
         world=FLOOR,
         record=tb.Record(every=1),
-        contact_pairs=stacked(model),
-        contact_tolerance=tolerance,
+        contact=tb.RigidContact(tolerance=tolerance, pairs=stacked(model)),
     )
 
 
@@ -121,7 +125,13 @@ def test_a_light_plate_stays_below_a_heavy_box_that_slides(ratio):
     v[9:11] = [0.4, 0.3]
     world = tb.World(ground=tb.Ground(static_friction=0.5))
     run = tb.simulate(
-        model, 0.01, q=q, v=v, world=world, record=tb.Record(every=1), contact_pairs=stacked(model)
+        model,
+        0.01,
+        q=q,
+        v=v,
+        world=world,
+        record=tb.Record(every=1),
+        contact=tb.DefaultContact(pairs=stacked(model)),
     )
     assert run.status == "finished"
     # 1e-8 of 98 N s leave a plate of 1 kg with 1e-6 m/s, corrected in the next step
@@ -130,7 +140,7 @@ def test_a_light_plate_stays_below_a_heavy_box_that_slides(ratio):
     assert moved == pytest.approx(0.5 * 0.01 - 0.5 * 0.5 * 9.81 * 0.01**2, abs=1e-8)
 
 
-def landing(mass, fractions, plates=1, tilt=0.0, speed=0.0, **options):
+def landing(mass, fractions, plates=1, tilt=0.0, speed=0.0, contact=tb.DefaultContact, **options):
     """Return runs of a box that lands with slip on light plates, and the length of its flight.
 
     Args:
@@ -139,6 +149,7 @@ def landing(mass, fractions, plates=1, tilt=0.0, speed=0.0, **options):
         plates: Number of plates, on top of each other.
         tilt: Angle of gravity to the ground [rad].
         speed: Of the plates along the ground [m/s].
+        contact: Makes the model of contact of the pairs of bodies in the stack.
         options: Of the runs.
     """
     parts = [box(f"plate_{i}", 2.0 * mass, (0.6, 0.6, 0.02)) for i in range(plates)]
@@ -158,7 +169,7 @@ def landing(mass, fractions, plates=1, tilt=0.0, speed=0.0, **options):
         q=np.concatenate([*q, lander], axis=-1),
         v=[0, 0, 0, speed, 0, 0] * plates + [0, 0, 0, ALONG, 0, -DOWN],
         world=tb.World(gravity=gravity, ground=tb.Ground(static_friction=FRICTION)),
-        contact_pairs=stacked(model),
+        contact=contact(pairs=stacked(model)),
         record=tb.Record(every=1),
         **options,
     )
@@ -174,7 +185,13 @@ def test_a_box_that_lands_with_slip_does_not_move_light_plates(mass, plates, til
     """
     # residuals are relative to the impulses of the box; moments have a hundred times the tolerance
     tolerance = min(1e-8, 1e-6 * mass)
-    run, time = landing(mass, [0.1, 0.35, 0.5, 0.9], plates, tilt, contact_tolerance=tolerance)
+    run, time = landing(
+        mass,
+        [0.1, 0.35, 0.5, 0.9],
+        plates,
+        tilt,
+        contact=partial(tb.RigidContact, tolerance=tolerance),
+    )
     assert run.status.tolist() == ["finished"] * 4
     moved = 2e-8 if mass <= 1e-2 else CARRIED_SPEED * 1e-3 * ALONG
     for i in range(plates):
@@ -215,7 +232,7 @@ def test_a_stack_that_has_landed_on_a_free_plate_rests(mass, height, pressed):
         world=FLOOR,
         record=tb.Record(every=1),
         # rounding leaves 7e-12 of a stack of three
-        contact_tolerance=1e-11,
+        contact=tb.RigidContact(tolerance=1e-11),
         control=thrust_by_place,
     )
     assert run.status == "finished"
@@ -238,9 +255,8 @@ def test_bodies_that_fall_together_carry_nothing_after_they_met():
         v=v,
         world=FLOOR,
         record=tb.Record(every=1),
-        contact_pairs=stacked(model),
+        contact=tb.RigidContact(tolerance=1e-10, pairs=stacked(model)),
         # the sum of impulses is compared to 1e-9, by default they are solved for to 1e-8
-        contact_tolerance=1e-10,
     )
     impulse = 1e-3 * np.abs(run.get("contact_force").values[..., 2]).sum(axis=1)
     assert impulse.max() == pytest.approx(0.5 * 2.0 / 3.0, rel=1e-9)
@@ -261,7 +277,7 @@ def test_plates_that_slide_below_a_box_that_lands_stay_slow(speed):
         linear, heights = run.v[:, [3, 4, 5, 9, 10, 11]], run.q[:, [6, 13]]
         energy = 0.5 * linear**2 @ weights + 9.81 * heights @ weights[::3]
         assert np.diff(energy).max() < 1e-12
-    exact, _ = landing(1.0, 0.2, speed=speed, contact="exact")
+    exact, _ = landing(1.0, 0.2, speed=speed, contact=tb.ExactContact)
     for dt in (1e-3, 2.5e-4):
         run, _ = landing(1.0, 0.2, speed=speed, method=tb.RK4(dt=dt))
         # the slip of the plate ends within a step
@@ -289,22 +305,22 @@ def test_a_step_without_solution_names_the_contact():
     said = str(run.outcome)
     assert "contact 'ram/ground'" in said
     assert "which goes on closing at 1 m/s" in said
-    assert "larger contact_tolerance" in said
+    assert "larger tolerance of RigidContact" in said
     assert run.time[-1] < 0.02
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"contact_tolerance": 0.0}, "contact_tolerance: expected a value from 1e-13 to 0.001"),
-        ({"contact_tolerance": "fine"}, "contact_tolerance: expected a value"),
-        ({"contact_law": "coloumb"}, "contact_law with rigid contact"),
-        ({"contact_tolerance": 1e-9, "contact": False}, "contact_tolerance: expected a model"),
+        ({"tolerance": 0.0}, "RigidContact: tolerance: expected a value from 1e-13 to 0.001"),
+        ({"tolerance": "fine"}, "RigidContact: tolerance: expected a value"),
+        ({"tolerance": 2.0}, r"got 2\.0; write tb\.RigidContact\(\)"),
+        ({"law": "coloumb"}, "RigidContact: law: expected 'coulomb' or 'convex'"),
     ],
 )
 def test_wrong_tolerances_and_laws_are_refused(options, words):
     with pytest.raises(tb.TiburonError, match=words):
-        tb.simulate(BOX, 0.01, q=LYING, world=FLOOR, **options)
+        tb.RigidContact(**options)
 
 
 def test_a_stack_of_nearly_aligned_boxes_does_not_twist():
@@ -328,7 +344,7 @@ def test_a_stack_of_nearly_aligned_boxes_does_not_twist():
         1.0,
         q=np.array(starts),
         world=world,
-        contact_pairs=stacked(model),
+        contact=tb.DefaultContact(pairs=stacked(model)),
         record=tb.Record(dt=0.5),
     )
     # by the tolerance of the solver in the first steps; contacts that changed places gave 1e-6

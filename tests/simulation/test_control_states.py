@@ -68,7 +68,7 @@ def test_discrete_states_of_elements_and_controllers_keep_apart():
         0.02,
         q=[0.3],
         control=tb.Sampled(Counting(), dt=0.002),
-        forces=[counter],
+        elements=[counter],
         record=tb.Record(every=1),
     )
     assert run.header.column("z").labels == ("counter.steps", "count", "last")

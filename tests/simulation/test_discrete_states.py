@@ -72,7 +72,7 @@ def _counter(**more: Any) -> tb.ForceFunction:
 def test_an_anchored_foot_sticks_on_a_slope_without_creep() -> None:
     """tan(angle) < mu: after the start the foot stays where it is, to the last bits."""
     run = tb.simulate(
-        _foot_model(), 10.0, world=_slope(0.3), forces=[_anchored(0.5)], q=[0.0, -1e-3]
+        _foot_model(), 10.0, world=_slope(0.3), elements=[_anchored(0.5)], q=[0.0, -1e-3]
     )
     assert run.outcome.status == "finished"
     rest = run.time >= 2.0
@@ -86,7 +86,7 @@ def test_an_anchored_foot_sticks_on_a_slope_without_creep() -> None:
 def test_an_anchored_foot_slides_with_kinetic_friction() -> None:
     """tan(angle) > mu: friction is mu N, so that vd = g (sin(angle) - mu N / (m g))."""
     angle, mu = 0.6, 0.3
-    run = tb.simulate(_foot_model(), 1.5, world=_slope(angle), forces=[_anchored(mu)])
+    run = tb.simulate(_foot_model(), 1.5, world=_slope(angle), elements=[_anchored(mu)])
     sliding = run.time >= 0.5
     normal, friction = run.get("normal").values[sliding], run.get("friction").values[sliding]
     np.testing.assert_allclose(friction, mu * normal, rtol=1e-12)
@@ -103,7 +103,7 @@ def test_states_are_updated_once_per_step(method: str) -> None:
     run = tb.simulate(
         _foot_model(),
         0.05,
-        forces=[_counter()],
+        elements=[_counter()],
         method=integrator(method, adaptive=False),
         record=tb.Record(every=1),
     )
@@ -117,7 +117,7 @@ def test_batches_threads_and_resumed_runs_have_the_same_bits() -> None:
     model, forces = _foot_model(), [_anchored(0.4)]
     starts = np.array([[0.0, 0.02], [0.1, -1e-3], [-0.3, 0.0]])
     speeds = np.array([[0.5, 0.0], [1.0, -0.1], [-0.7, 0.0]])
-    what: dict[str, Any] = {"world": _slope(0.35), "forces": forces}
+    what: dict[str, Any] = {"world": _slope(0.35), "elements": forces}
     whole = tb.simulate(model, 0.4, q=starts, v=speeds, **what)
     threaded = tb.simulate(
         model, 0.4, q=starts, v=speeds, execution=tb.Execution(threads=2), **what
@@ -137,9 +137,9 @@ def test_a_stored_run_has_discrete_states(tmp_path: Any) -> None:
     """A store records them, and a run that is loaded continues from them."""
     model, forces = _foot_model(), [_anchored(0.4)]
     start: dict[str, Any] = {"q": [0.1, -1e-3], "v": [1.0, 0.0], "world": _slope(0.2)}
-    whole = tb.simulate(model, 0.3, forces=forces, **start)
-    tb.simulate(model, 0.1, forces=forces, record=tb.Record(store=tmp_path / "run.zarr"), **start)
-    loaded = tb.load_run(tmp_path / "run.zarr").resume(0.2, forces=forces)
+    whole = tb.simulate(model, 0.3, elements=forces, **start)
+    tb.simulate(model, 0.1, elements=forces, record=tb.Record(store=tmp_path / "run.zarr"), **start)
+    loaded = tb.load_run(tmp_path / "run.zarr").resume(0.2, elements=forces)
     for name in ("q", "v", "z"):
         np.testing.assert_array_equal(loaded.array(name)[-1], whole.array(name)[-1])
 
@@ -150,7 +150,7 @@ def test_events_inside_a_step_do_not_update_twice() -> None:
     seen = tb.TimeEvent("seen", 0.0203)
     for events in ((kick,), (seen,), (kick, seen)):
         run = tb.simulate(
-            _foot_model(), 0.03, forces=[_counter()], events=events, record=tb.Record(every=1)
+            _foot_model(), 0.03, elements=[_counter()], events=events, record=tb.Record(every=1)
         )
         np.testing.assert_array_equal(run.z[:, 0], np.arange(31.0))
 
@@ -164,7 +164,7 @@ def test_controllers_and_discrete_states_share_the_held_values(sampled: bool) ->
 
     control = tb.traced(push) if sampled else lambda state: push(state)
     what: dict[str, Any] = {"control": tb.Sampled(control, dt=0.005), "record": tb.Record(every=1)}
-    counted = tb.simulate(_foot_model(), 0.03, forces=[_counter()], **what)
+    counted = tb.simulate(_foot_model(), 0.03, elements=[_counter()], **what)
     plain = tb.simulate(_foot_model(), 0.03, **what)
     np.testing.assert_array_equal(counted.z[:, 0], np.arange(31.0))
     for name in ("q", "v", "u"):
@@ -180,12 +180,12 @@ def test_other_steps_are_refused(method: str, kind: str) -> None:
         f"discrete state 'counter.steps': expected a one-step method with equal steps, got {kind}"
     )
     with pytest.raises(ModelError, match=text):
-        tb.simulate(_foot_model(), 0.1, forces=[_counter()], method=integrator(method))
+        tb.simulate(_foot_model(), 0.1, elements=[_counter()], method=integrator(method))
 
 
 def test_other_uses_are_refused() -> None:
     """Modes take no steps."""
     with pytest.raises(ModelError, match="element 'counter': expected a run of equal steps"):
-        tb.modes(_foot_model(), world=tb.World(gravity=(0, 0, 0)), forces=[_counter()])
+        tb.modes(_foot_model(), world=tb.World(gravity=(0, 0, 0)), elements=[_counter()])
     with pytest.raises(ModelError, match=r"discrete_states: expected .* got no update"):
         tb.ForceFunction("odd", lambda now: None, discrete_states={"a": 0.0})

@@ -6,7 +6,6 @@ import pytest
 import tiburon as tb
 from tests.integrators import integrator
 from tiburon.actuation.prescribed import PrescribedMotion
-from tiburon.loops.stabilization import checked_loop_method
 from tiburon.simulation.diagnosis import UNDETERMINED
 from tiburon.simulation.fixed_run import _advice
 
@@ -94,10 +93,10 @@ def test_feedback_that_diverges_because_commands_are_held_names_the_sampling_per
 def test_methods_that_lost_their_velocities_do_not_advise_themselves(method):
     """Only another method can help in a singular configuration."""
     model = tb.load("planar_3rrr")
-    system = tb.System(model, loop_method=checked_loop_method(method))
+    system = tb.System(model, loops=method)
     q = np.array(model.poses["home"])
     found = _advice(system, "rk4", f"independent velocities, {UNDETERMINED}", 1, 1e-3, q, 0.0)
-    assert found.endswith("in a singular configuration: leave loop_method out")
+    assert found.endswith("in a singular configuration: write loops=tb.Projection()")
 
 
 def test_prescribed_joints_of_loops_are_not_advised_an_implicit_method():

@@ -28,7 +28,7 @@ def turned(angle, height):
 
 
 def exact(model, duration, **more):
-    return tb.simulate(model, duration, contact="exact", **more)
+    return tb.simulate(model, duration, contact=tb.ExactContact(), **more)
 
 
 def test_one_run_a_batch_and_a_resumed_run_agree_in_bits():

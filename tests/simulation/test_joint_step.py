@@ -86,7 +86,7 @@ def test_dry_friction_holds_loads_below_it_and_no_others(share, moves):
     m = float(tb.mass_matrix(block, block.neutral())[0, 0])
     name = block.joint_names[-1]
     load = tb.JointForceSchedule("load", name, times=(0.0,), forces=(share * f,))
-    run = tb.simulate(block, 0.5, world=FREE, forces=[load], **every())
+    run = tb.simulate(block, 0.5, world=FREE, elements=[load], **every())
     expected = (share - 1.0) * f / m * run.time if moves else np.zeros(len(run.time))
     np.testing.assert_allclose(run.v[:, 0], expected, atol=1e-9)
 

@@ -70,7 +70,7 @@ def test_a_weight_hangs_lower_by_m_g_over_k():
     assert_close(found.frequencies, [np.sqrt(k / m)])
     held = tb.modes(model, tau=[m * G])
     assert_close(held.q, [0.0])
-    loose = tb.modes(model, tau=[m * G], passive=False)
+    loose = tb.modes(model.without_passive(), tau=[m * G])
     assert len(loose.free) == 1
     assert loose.frequencies.size == 0
 
@@ -176,7 +176,7 @@ def test_a_robot_rests_on_its_stop():
     found = tb.modes(model, [0.52])
     assert 0.5 < found.q[0] < 0.55
     assert found.is_stable
-    assert not tb.modes(model, [0.1], limits=False).is_stable
+    assert not tb.modes(model.without_limits(), [0.1]).is_stable
 
 
 def test_modes_of_all_zoo_robots_are_computed():

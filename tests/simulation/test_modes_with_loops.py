@@ -426,4 +426,4 @@ def test_modes_need_closed_loops_without_switches():
     # a guess is closed first
     assert_close(tb.modes(model, [0.3, 0.0, 0.0]).frequencies, [swing_rate(2)])
     with pytest.raises(tb.ModelError, match="LoopSwitch of loop 'pin 1'"):
-        tb.modes(model, forces=[tb.LoopSwitch("latch", "pin 1")])
+        tb.modes(model, elements=[tb.LoopSwitch("latch", "pin 1")])

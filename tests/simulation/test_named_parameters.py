@@ -212,7 +212,7 @@ def test_elements_and_stops():
 
 
 def test_forces_and_functions_of_users():
-    """Parts in `forces=` have names; numbers of elements and controllers of users are one array."""
+    """Elements of runs have names; numbers of elements and controllers of users are one array."""
 
     class Push(tb.Element):
         name = "push"
@@ -234,7 +234,7 @@ def test_forces_and_functions_of_users():
     named = {"push.parameters": numbers, "control.parameters": stiff[:, None]}
     named["rope.damping"] = np.array([0.0, 4.0])
     run = tb.simulate(
-        robot(), 0.1, forces=[Push(), rope], control=spring, parameters=named, **START
+        robot(), 0.1, elements=[Push(), rope], control=spring, parameters=named, **START
     )
     for k in range(2):
 
@@ -246,7 +246,7 @@ def test_forces_and_functions_of_users():
             return -stiff[k] * state.q
 
         other = replace(rope, damping=named["rope.damping"][k])
-        alone = tb.simulate(robot(), 0.1, forces=[Own(), other], control=tb.traced(own), **START)
+        alone = tb.simulate(robot(), 0.1, elements=[Own(), other], control=tb.traced(own), **START)
         close(run.q[:, k], alone.q)
 
 

@@ -10,7 +10,6 @@ from tests.integrators import integrator
 from tiburon.simulation.integrators.methods import METHODS
 
 ARM = ["joint_5", "joint_4", "joint_3", "joint_2"]
-PLAIN = {"passive": False, "limits": False}
 
 
 def arm_path(seed, length=1.0):
@@ -29,7 +28,7 @@ def by_joint(path):
 
 @pytest.fixture(scope="module")
 def vehicle():
-    return tb.load("bluerov2_alpha")
+    return tb.load("bluerov2_alpha").without_passive().without_limits()
 
 
 def kicked(robot, seed=3):
@@ -43,9 +42,7 @@ def kicked(robot, seed=3):
 def test_vehicle_reacts_to_its_arm_as_inverse_dynamics_demands(vehicle):
     sea = tb.Water(current=(0.2, -0.1, 0.05))
     path = arm_path(0)
-    run = tb.simulate(
-        vehicle, 0.5, prescribed=by_joint(path), fluid=sea, method=tb.RK4(dt=0.01), **PLAIN
-    )
+    run = tb.simulate(vehicle, 0.5, prescribed=by_joint(path), fluid=sea, method=tb.RK4(dt=0.01))
     at = path.at(run.time)
     places = vehicle.indices(ARM, of="q"), vehicle.indices(ARM, of="v")
     # positions and velocities come from the path itself, not from integrating it
@@ -84,7 +81,7 @@ def test_agrees_with_driven_joints():
     other = tb.Model("driven", [first, replace(middle, joint=driven), last])
     x, xd, _ = SWAY.at(0.0)
     q, v = np.array([0.4, x, -0.7]), np.array([1.0, xd, -2.0])
-    how = {"method": tb.Dop853(rtol=1e-12, atol=1e-13, dt=0.01), **PLAIN}
+    how = {"method": tb.Dop853(rtol=1e-12, atol=1e-13, dt=0.01)}
     ours = tb.simulate(robot, 1.0, prescribed={"second": SWAY}, q=q, v=v, **how)
     theirs = tb.simulate(other, 1.0, q=q[[0, 2]], v=v[[0, 2]], **how)
     assert np.abs(ours.q[:, [0, 2]] - theirs.q).max() < 1e-9
@@ -94,7 +91,7 @@ def test_agrees_with_driven_joints():
 @pytest.mark.parametrize("method", METHODS)
 def test_every_integrator_follows_the_path(method):
     robot = chain()
-    given = {"prescribed": {"second": SWAY}, **PLAIN}
+    given = {"prescribed": {"second": SWAY}}
     run = tb.simulate(robot, 0.2, method=integrator(method, dt=1e-3), **given)
     exact = tb.simulate(robot, 0.2, method=tb.Dop853(rtol=1e-12, atol=1e-13), **given)
     assert np.abs(run.q[:, 1] - [SWAY.at(t)[0] for t in run.time]).max() < 1e-14
@@ -107,7 +104,7 @@ def test_each_case_has_its_own_path_and_the_bits_it_has_alone(vehicle):
     paths = [arm_path(seed, length) for seed, length in ((1, 0.4), (2, 1.0), (3, 0.7))]
     v = kicked(vehicle)
     together = {name: [path.of(name) for path in paths] for name in ARM}
-    how = {"fluid": tb.Water(), "method": tb.RK4(dt=0.01), **PLAIN}
+    how = {"fluid": tb.Water(), "method": tb.RK4(dt=0.01)}
 
     def start(path):
         found = v.copy()
@@ -128,7 +125,7 @@ def test_each_case_has_its_own_path_and_the_bits_it_has_alone(vehicle):
 def test_saved_runs_resume_with_the_same_bits(vehicle, tmp_path):
     paths = [arm_path(seed) for seed in (4, 5)]
     given = {name: [path.of(name) for path in paths] for name in ARM}
-    how = {"prescribed": given, "fluid": tb.Water(), "method": tb.RK4(dt=0.01), **PLAIN}
+    how = {"prescribed": given, "fluid": tb.Water(), "method": tb.RK4(dt=0.01)}
     whole = tb.simulate(vehicle, 0.4, **how)
     tb.simulate(vehicle, 0.2, record=tb.Record(store=tmp_path / "run.zarr"), **how)
     run = tb.load_run(tmp_path / "run.zarr").resume(0.2)
@@ -136,12 +133,12 @@ def test_saved_runs_resume_with_the_same_bits(vehicle, tmp_path):
 
 
 def test_loops_stay_closed_around_a_prescribed_crank():
-    robot = tb.load("four_bar")
+    robot = tb.load("four_bar").without_passive().without_limits()
     q = robot.poses["home"]
     crank = next(j.name for j in robot.joints if j.nv)
     at = robot.indices([crank], of="q")[0]
     turn = tb.Polynomial((q[at], 0.0, 4.0, -2.0))
-    run = tb.simulate(robot, 0.5, prescribed={crank: turn}, q=q, method=tb.RK4(dt=1e-3), **PLAIN)
+    run = tb.simulate(robot, 0.5, prescribed={crank: turn}, q=q, method=tb.RK4(dt=1e-3))
     assert np.abs(run.q[:, at] - [turn.at(t)[0] for t in run.time]).max() < 1e-14
     assert np.abs(tb.constraint_residual(robot, run.q)).max() < 1e-11
     assert np.ptp(run.q[:, at]) > 0.5
@@ -166,7 +163,7 @@ def test_compliant_contact_takes_part():
         prescribed={joint: wave},
         q=q,
         world=floor,
-        contact="compliant",
+        contact=tb.CompliantContact(),
         method=tb.RK4(dt=2e-4),
     )
     assert run.outcome.status == "finished"
@@ -426,7 +423,8 @@ def test_a_quadruped_walks_on_prescribed_legs():
         }
         for size in (0.0, 0.3)
     ]
-    how = {"q": q, "world": floor, "method": tb.RK4(dt=1e-3), "passive": False, "limits": False}
+    how = {"q": q, "world": floor, "method": tb.RK4(dt=1e-3)}
+    robot = robot.without_passive().without_limits()
     still, moving = (tb.simulate(robot, 0.2, prescribed=path, **how) for path in paths)
     weight = 9.81 * sum(body.inertia.mass for body in robot.bodies)
     total = np.abs(still.get("contact_force").values[-1, :, 2]).sum()
@@ -468,9 +466,14 @@ def test_exact_contact_and_kept_inertia_are_refused():
     joint = next(j.name for j in robot.joints if j.nv == 1)
     given = {joint: tb.Harmonic(0.1, frequency=1.0)}
     floor = tb.World(ground=tb.Ground(static_friction=0.8))
-    with pytest.raises(tb.ModelError, match="compliant"):
+    with pytest.raises(tb.ModelError, match="CompliantContact"):
         tb.simulate(
-            robot, 0.1, prescribed=given, world=floor, q=robot.poses["stand"], contact="exact"
+            robot,
+            0.1,
+            prescribed=given,
+            world=floor,
+            q=robot.poses["stand"],
+            contact=tb.ExactContact(),
         )
     with pytest.raises(tb.DomainError, match="keep_inertia"):
         tb.simulate(robot, 0.1, prescribed=given, method=tb.RK4(keep_inertia=2))

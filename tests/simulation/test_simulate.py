@@ -41,13 +41,11 @@ def test_simulate_takes_the_steps_of_integrate_rk4():
     model = rover()
     q, v = model.random_state(np.random.default_rng(5))
     run = tb.simulate(
-        model,
+        model.without_passive().without_limits(),
         0.05,
         q=q,
         v=v,
         record=tb.Record(every=1),
-        passive=False,
-        limits=False,
         method=tb.RK4(),
     )
     reference = tb.integrate_rk4(model, q, v, dt=1e-3, steps=50)

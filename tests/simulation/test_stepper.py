@@ -254,7 +254,7 @@ def test_a_controller_reads_the_action_and_keeps_discrete_states():
         (lambda: tb.stepper(ARM, method=tb.RK4(dt=DT), action=3), "a controller that reads it"),
         (lambda: tb.stepper(ARM, method=tb.RK4(dt=DT), substeps=0), "substeps"),
         (
-            lambda: tb.stepper(DOG, method=tb.RK4(dt=DT), world=FLOOR, contact="exact"),
+            lambda: tb.stepper(DOG, method=tb.RK4(dt=DT), world=FLOOR, contact=tb.ExactContact()),
             "exact contact",
         ),
         (lambda: tb.stepper(ARM, method=tb.RK4(dt=DT), shapes={"q": 3}), "shapes"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.simulation.step import StepSource
 from tiburon.simulation.system import System
 from tiburon.spatial import axis_angle_to_matrix, quaternion_to_matrix
@@ -50,7 +50,15 @@ def test_a_flat_grid_is_a_plane(smooth):
     plane = tb.World(ground=tb.Ground(static_friction=0.8))
     # feet have three points on the grid and one on the plane: solved alike to the tolerance only
     runs = [
-        tb.simulate(DOG, 0.3, q=q[0], v=v[0], world=world, control=hold, contact_tolerance=1e-13)
+        tb.simulate(
+            DOG,
+            0.3,
+            q=q[0],
+            v=v[0],
+            world=world,
+            control=hold,
+            contact=tb.RigidContact(tolerance=1e-13),
+        )
         for world in (flat, plane)
     ]
     np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-12)
@@ -89,11 +97,11 @@ def test_changed_heights_compile_nothing():
     rough = uneven(np.random.default_rng(4).uniform(-0.03, 0.03, (25, 27)), 0.2, 0.3, height=0.02)
     keys = set()
     for world in (uneven(np.zeros((31, 31))), rough):
-        system = System(DOG, world, (RigidContact.of(DOG, world),), steps=True)
+        system = System(DOG, world, (RigidContactElement.of(DOG, world),), steps=True)
         keys.add(StepSource(system, "rk4").key)
     assert len(keys) == 1
     smooth = uneven(np.zeros((31, 31)), smooth=True)
-    system = System(DOG, smooth, (RigidContact.of(DOG, smooth),), steps=True)
+    system = System(DOG, smooth, (RigidContactElement.of(DOG, smooth),), steps=True)
     assert StepSource(system, "rk4").key not in keys
 
 

@@ -39,7 +39,7 @@ def start_child(path, kind):
 
 def given(kind):
     """Return the keywords that a file cannot hold."""
-    return {"control": control} if kind == "control" else {"forces": [wind()]}
+    return {"control": control} if kind == "control" else {"elements": [wind()]}
 
 
 def equal(run, other):
@@ -175,20 +175,20 @@ def test_saved_runs_continue_where_they_were_saved(tmp_path):
 def test_user_code_must_be_passed_again_on_resume(tmp_path):
     """The message names what is missing, and how to give it."""
     run = tb.simulate(
-        double_pendulum(), 0.02, v=START, control=control, forces=[wind()], method=tb.RK4(dt=1e-3)
+        double_pendulum(), 0.02, v=START, control=control, elements=[wind()], method=tb.RK4(dt=1e-3)
     )
     run.save(tmp_path / "run.zarr")
     found = tb.load_run(tmp_path / "run.zarr")
     with pytest.raises(
         tb.RunFileError,
-        match=r"its control and element 'wind': code.*resume\(control=\.\.\., forces=\.\.\.\)",
+        match=r"its control and element 'wind': code.*resume\(control=\.\.\., elements=\.\.\.\)",
     ):
         found.resume(0.1)
     with pytest.raises(tb.ModelError, match="its elements are code"):
         found.get("joint_acceleration")
     # energies need no elements
     assert np.isfinite(found.get("total_energy").values).all()
-    assert len(found.resume(0.02, control=control, forces=[wind()])) == 5
+    assert len(found.resume(0.02, control=control, elements=[wind()])) == 5
 
 
 def test_streaming_changes_no_bits(tmp_path, monkeypatch):

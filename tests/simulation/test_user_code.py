@@ -121,8 +121,8 @@ def _control(state: Any) -> Any:
 @pytest.mark.parametrize(
     "what",
     [
-        lambda: {"forces": [_Pusher()]},
-        lambda: {"forces": [tb.ForceFunction("push", lambda now: {"x": PUSH})]},
+        lambda: {"elements": [_Pusher()]},
+        lambda: {"elements": [tb.ForceFunction("push", lambda now: {"x": PUSH})]},
         lambda: {"control": _control},
         lambda: {"control": _Gentle(0.0, 0.0, 0.0)},
         lambda: {"control": tb.CombinedControl((_control,))},
@@ -200,7 +200,7 @@ def test_a_function_is_traced_again_when_its_data_change(
     for force in (1.0, 3.0, 3.0, 1.0, 2.0):
         change(force)
         acting = element if form == "element" else tb.ForceFunction("push", function)
-        run = tb.simulate(model, 1.0, method=tb.RK4(dt=1e-2), forces=[acting])
+        run = tb.simulate(model, 1.0, method=tb.RK4(dt=1e-2), elements=[acting])
         assert run.q[-1, 0] == pytest.approx(force / (2 * MASS), rel=1e-12)
 
 
@@ -239,7 +239,7 @@ def test_elements_of_a_class_are_followed_when_their_attributes_change() -> None
     ends = {}
     for frame, stiffness in (("load", 10.0), ("load_mark", 10.0), ("load", 20.0), ("load", 10.0)):
         spring.frame, spring.stiffness = frame, stiffness
-        run = tb.simulate(model, 0.5, method=tb.RK4(dt=1e-2), forces=[spring])
+        run = tb.simulate(model, 0.5, method=tb.RK4(dt=1e-2), elements=[spring])
         # a linear oscillator from rest: x = x0 (1 - cos(w t))
         rest = 1.0 if frame == "load" else 0.5
         w = np.sqrt(stiffness / MASS)

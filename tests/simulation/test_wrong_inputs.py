@@ -57,11 +57,11 @@ WRONG = {
     "a command with NaN": ({"command": {NAME: np.nan}}, tb.NonFiniteError, "command"),
     "a command as text": ({"command": {NAME: "a"}}, tb.ShapeError, "command: expected numbers"),
     "one number as command": ({"command": 1.0}, tb.ShapeError, "command: expected 1 joint"),
-    "a force that is none": ({"forces": [1.0]}, tb.ModelError, "forces: expected an element"),
+    "a force that is none": ({"elements": [1.0]}, tb.ModelError, "elements: expected an element"),
     "a force alone": (
-        {"forces": tb.JointForceSchedule("s", NAME, [0.0], [1.0])},
+        {"elements": tb.JointForceSchedule("s", NAME, [0.0], [1.0])},
         tb.ModelError,
-        r"forces=\[\.\.\.\]",
+        r"elements=\[\.\.\.\]",
     ),
     "a sensor that is none": ({"sensors": [1]}, tb.ModelError, "sensors: expected Sensor, got 1"),
     "a sensor alone": ({"sensors": tb.JointSensor("a")}, tb.ModelError, r"sensors=\[\.\.\.\]"),
@@ -74,8 +74,15 @@ WRONG = {
     ),
     "a parameter as text": ({"parameters": {"world.gravity": "a"}}, tb.ShapeError, "'world.gra"),
     "threads alone": ({"execution": 2}, tb.DomainError, r"write execution=tb\.Execution\(threads"),
-    "passive as a list": ({"passive": [True]}, tb.OptionError, "passive: expected True"),
-    "limits as text": ({"limits": "no"}, tb.OptionError, "limits: expected True or False"),
+    "contact as text": (
+        {"contact": "rigid"},
+        tb.ModelError,
+        r"write contact=tb\.RigidContact\(\)$",
+    ),
+    "contact as a flag": ({"contact": False}, tb.ModelError, "write contact=None$"),
+    "a class of contact": ({"contact": tb.RigidContact}, tb.ModelError, "a model of contact, got"),
+    "loops as text": ({"loops": "denoc"}, tb.ModelError, r"write loops=tb\.DeNOC\(\)$"),
+    "no loop method": ({"loops": None}, tb.ModelError, r"write loops=tb\.Projection\(\)"),
 }
 
 

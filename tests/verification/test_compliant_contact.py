@@ -179,7 +179,7 @@ def test_slider_on_a_belt_sticks_and_slips_with_the_period_of_coulomb():
             8.0,
             q=[0, -m * G / 1e5],
             world=tb.World(ground=ground),
-            forces=[tb.ForceFunction("pull", pull)],
+            elements=[tb.ForceFunction("pull", pull)],
             method=tb.RK4(dt=1e-4),
             record=tb.Record(every=5),
         )
@@ -296,7 +296,7 @@ def test_two_free_bodies_exchange_momentum_and_lose_energy():
         q=q,
         v=v,
         world=world,
-        contact="compliant",
+        contact=tb.CompliantContact(),
         method=tb.RK4(dt=1e-4),
         record=tb.Record(every=10),
     )
@@ -373,8 +373,15 @@ def test_a_law_of_the_user_replaces_spring_and_damper():
         return 3e6 * d * np.sqrt(d) * (1.0 + 0.8 * touch.rate)
 
     world = tb.World(ground=tb.Ground(static_friction=0.5, planar_stiffness=2e4))
-    options = {"world": world, "contact": "compliant", "record": tb.Record(dt=1.0)}
-    run = tb.simulate(BALL, 8.0, q=at(RADIUS), contact_law=hertz, method=tb.RK4(dt=5e-4), **options)
+    options = {"world": world, "record": tb.Record(dt=1.0)}
+    run = tb.simulate(
+        BALL,
+        8.0,
+        q=at(RADIUS),
+        contact=tb.CompliantContact(law=hertz),
+        method=tb.RK4(dt=5e-4),
+        **options,
+    )
     assert RADIUS - run.q[-1, 6] == pytest.approx((G / 3e6) ** (2 / 3), rel=1e-3)
 
     def viscous(touch):
@@ -382,8 +389,8 @@ def test_a_law_of_the_user_replaces_spring_and_damper():
         return 2e4 * touch.depth + 60.0 * touch.rate, (-5.0 * u[0], -5.0 * u[1], -5.0 * u[2])
 
     options["world"] = tb.World(ground=tb.Ground(static_friction=0.5))
-    run = tb.simulate(SLIDER, 1.0, q=[0, 0, -9.81e-4], v=[1.0, 0.5, 0], contact_law=viscous,
-                      **options)  # fmt: skip
+    law = tb.CompliantContact(law=viscous)
+    run = tb.simulate(SLIDER, 1.0, q=[0, 0, -9.81e-4], v=[1.0, 0.5, 0], contact=law, **options)
     np.testing.assert_allclose(run.v[-1, :2] / run.v[0, :2], math.exp(-2.5), rtol=1e-6)
 
 

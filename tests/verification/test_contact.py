@@ -68,7 +68,7 @@ def test_edge_forces_of_a_block_on_a_slope(mu, lower, upper):
         q=resting(0.1, HEADING),
         world=world,
         record=tb.Record(dt=0.1),
-        contact_tolerance=1e-12,
+        contact=tb.RigidContact(tolerance=1e-12),
     )
     force = run.z[-1, :32].reshape(8, 4)[:, 2]
     here = tb.contacts(BLOCK, run.q[-1], world=world)
@@ -258,7 +258,9 @@ def test_momentum_of_a_pile_is_conserved():
     v[3:6], v[9:12], v[6:9] = (1.0, 0.1, 0), (-1.5, 0.0, 0.0), (0, 3.0, 1.0)
     v[15:18] = (0.0, -1.6, 0.0)
     space = tb.World(gravity=(0, 0, 0))
-    run = tb.simulate(pile, 0.5, q=q, v=v, world=space, contact="rigid", record=tb.Record(dt=0.001))
+    run = tb.simulate(
+        pile, 0.5, q=q, v=v, world=space, contact=tb.RigidContact(), record=tb.Record(dt=0.001)
+    )
     assert (run.contact_summary().peak_force > 0).sum() >= 2
     momentum = tb.momentum(pile, run.q, run.v, at="world")
     np.testing.assert_allclose(momentum, np.broadcast_to(momentum[0], momentum.shape), atol=2e-3)

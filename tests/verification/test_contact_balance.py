@@ -14,7 +14,7 @@ import tiburon as tb
 from tests.model.samples import turn
 
 G = 9.81
-QUIET = {"execution": tb.Execution(progress=False), "passive": False, "limits": False}
+QUIET = {"execution": tb.Execution(progress=False)}
 
 
 def free(name, shape, mass, size, **rest):
@@ -354,7 +354,7 @@ def test_separating_contacts_have_no_force():
     q, v = [1, 0, 0, 0, 0, 0, 0.1], [1.0, 2.0, 3.0, 0.5, 0.2, 0.3]
     run = tb.simulate(model, 0.05, q=q, v=v, world=world, record=tb.Record(every=1), **QUIET)
     free_run = tb.simulate(
-        model, 0.05, q=q, v=v, world=world, contact=False, record=tb.Record(every=1), **QUIET
+        model, 0.05, q=q, v=v, world=world, contact=None, record=tb.Record(every=1), **QUIET
     )
     assert np.all(run.z[:, :3] == 0.0)
     np.testing.assert_allclose(run.q, free_run.q, atol=1e-14)

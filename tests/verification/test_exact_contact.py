@@ -19,8 +19,8 @@ from tests.verification.sloped import (
 from tiburon.spatial import axis_angle_to_matrix
 
 
-def exact(model, duration, **more):
-    return tb.simulate(model, duration, contact="exact", **more)
+def exact(model, duration, pairs=None, **more):
+    return tb.simulate(model, duration, contact=tb.ExactContact(pairs=pairs), **more)
 
 
 def kinds(run):
@@ -262,9 +262,9 @@ def test_rigid_steps_converge_to_the_event_driven_run():
     steps = np.array([4e-3, 2e-3, 1e-3, 5e-4])
     errors = [
         np.linalg.norm(
-            tb.simulate(BALL, 0.5, q=q, v=v, world=world, contact="rigid", method=tb.RK4(dt=dt)).q[
-                -1, 4:
-            ]
+            tb.simulate(
+                BALL, 0.5, q=q, v=v, world=world, contact=tb.RigidContact(), method=tb.RK4(dt=dt)
+            ).q[-1, 4:]
             - end
         )
         for dt in steps
@@ -399,7 +399,7 @@ def test_steps_of_painleves_rod_find_the_impulse(dt):
     """
     rod, q, v, world, start = jamming_rod()
     options = {
-        "contact": "rigid",
+        "contact": tb.RigidContact(),
         "method": tb.RK4(dt=dt),
         "record": tb.Record(every=1),
         "execution": tb.Execution(progress=False),
@@ -553,7 +553,7 @@ def test_bodies_that_fall_together_touch_without_force():
         q=q,
         v=v,
         world=tb.World(),
-        contact_pairs=[("plate", "ball")],
+        pairs=[("plate", "ball")],
         record=tb.Record(dt=0.1),
     )
     assert run.outcome.status == "finished"
@@ -583,7 +583,14 @@ def test_a_contact_without_friction_never_sticks():
     q = [1, 0, 0, 0, 0, 0, 0.05, 1, 0, 0, 0, 0.1, 0.2, 0.1 + RADIUS]
     pairs = [("plate", "ball"), ("plate", "world")]
     floor = tb.World(ground=tb.Ground(static_friction=0.5))
-    run = exact(model, 0.1, q=q, world=floor, contact_pairs=pairs, record=tb.Record(dt=0.05))
+    run = exact(
+        model,
+        0.1,
+        q=q,
+        world=floor,
+        pairs=pairs,
+        record=tb.Record(dt=0.05),
+    )
     assert run.outcome.status == "finished"
     assert set(kinds(run)) == {"touch_down"}
     assert np.abs(run.v[-1]).max() < 1e-12

@@ -46,7 +46,8 @@ def test_a_slider_on_a_belt_sticks_and_slips_with_the_period_of_the_closed_form(
     errors = []
     for dt in (1e-3, 2.5e-4):
         run = tb.simulate(
-            model, 7.5, q=[0.1, 0.0], world=tb.World(), contact_pairs=[("block", "belt")],
+            model, 7.5, q=[0.1, 0.0], world=tb.World(),
+            contact=tb.DefaultContact(pairs=[("block", "belt")]),
             method=tb.RK4(dt=dt),
             record=tb.Record(dt=dt),
         )  # fmt: skip
@@ -67,7 +68,8 @@ def test_a_platform_carries_a_block_and_loses_it_where_it_falls_faster():
         model = tb.Model("lift", [block(tb.ContactMaterial(0.5)), lift])
         run = tb.simulate(
             model, 1.0, q=[1, 0, 0, 0, 0, 0, 0.1], v=[0, 0, 0, 0, 0, 0.1 * np.pi * hertz],
-            world=tb.World(), contact_pairs=[("block", "platform")], record=tb.Record(dt=0.01),
+            world=tb.World(),
+            contact=tb.DefaultContact(pairs=[("block", "platform")]), record=tb.Record(dt=0.01),
         )  # fmt: skip
         height = run.q[:, 6] - 0.1 - 0.05 * np.sin(2 * np.pi * hertz * run.time)
         assert height.min() > -1e-9
@@ -88,7 +90,8 @@ def test_a_turntable_carries_a_block_until_friction_is_exceeded():
         r = 0.4
         run = tb.simulate(
             model, 0.6, q=[1, 0, 0, 0, r, 0, 0.1], v=[0, 0, speed, 0, r * speed, 0],
-            world=tb.World(), contact_pairs=[("block", "table")], method=tb.RK4(dt=1e-3),
+            world=tb.World(),
+            contact=tb.DefaultContact(pairs=[("block", "table")]), method=tb.RK4(dt=1e-3),
         )  # fmt: skip
         assert (speed**2 * r < 0.5 * G) == stays
         radius = np.hypot(run.q[-1, 4], run.q[-1, 5])
@@ -144,7 +147,7 @@ def test_contradictions_of_prescribed_motion_name_joint_and_contacts(mu):
         tb.contact_dynamics(model, q, v, tau, world=floor)
     assert caught.value.closing == pytest.approx(-0.5)
     assert caught.value.joints == ("press",)
-    run = tb.simulate(model, 0.1, q=q, world=floor, contact="exact")
+    run = tb.simulate(model, 0.1, q=q, world=floor, contact=tb.ExactContact())
     assert run.status == "diverged"
     assert "joint 'press' presses them together" in run.outcome.message
     # away from the ball: nothing is pressed
@@ -156,7 +159,7 @@ def test_contradictions_of_prescribed_motion_name_joint_and_contacts(mu):
     with pytest.raises(tb.SecondOrderCollisionError, match=message) as caught:
         tb.impact(model, [q, q], [v, v], world=floor)
     assert caught.value.closing == pytest.approx(-0.2)
-    run = tb.simulate(model, 0.1, q=q, world=floor, contact="exact")
+    run = tb.simulate(model, 0.1, q=q, world=floor, contact=tb.ExactContact())
     assert run.status == "diverged"
     assert "joint 'press' presses them together" in run.outcome.message
 
@@ -190,7 +193,7 @@ def test_a_platform_loses_a_ball_at_the_instant_of_the_closed_form():
     model = tb.Model("lift", [block(tb.ContactMaterial(0.5), shape=tb.SphereShape(0.1)), lift])
     run = tb.simulate(
         model, 0.3, q=[1, 0, 0, 0, 0, 0, 0.1], v=[0, 0, 0, 0, 0, 0.05 * w], world=tb.World(),
-        contact="exact", contact_pairs=[("block", "platform")], record=tb.Record(dt=0.05),
+        contact=tb.ExactContact(pairs=[("block", "platform")]), record=tb.Record(dt=0.05),
     )  # fmt: skip
     events = {event.name.rpartition(".")[2]: event.time for event in run.events}
     assert events["lift_off"] == pytest.approx(np.arcsin(G / (0.05 * w**2)) / w, abs=1e-12)

@@ -31,7 +31,13 @@ def shot(bodies, q, v, duration=0.01, pairs=None):
     model = tb.Model("range", bodies)
     pairs = pairs or [(bodies[0].name, bodies[1].name)]
     return tb.simulate(
-        model, duration, q=q, v=v, world=STILL, method=tb.RK4(dt=1e-3), contact_pairs=pairs
+        model,
+        duration,
+        q=q,
+        v=v,
+        world=STILL,
+        method=tb.RK4(dt=1e-3),
+        contact=tb.DefaultContact(pairs=pairs),
     )
 
 

@@ -43,7 +43,7 @@ def test_cradle_transmits_the_impulse():
         cradle,
         0.35,
         q=cradle.poses["raised"],
-        contact="rigid",
+        contact=tb.RigidContact(),
         method=tb.RK4(dt=1e-4),
         record=tb.Record(every=1),
     )
@@ -161,7 +161,7 @@ def stacked(count, duration):
     few = tb.Model("few", stack.bodies[:count])
     pairs = [("box_1", "world"), *((f"box_{k}", f"box_{k + 1}") for k in range(1, count))]
     q = stack.poses["stack"][: 7 * count]
-    return tb.simulate(few, duration, q=q, world=floor, contact_pairs=pairs)
+    return tb.simulate(few, duration, q=q, world=floor, contact=tb.DefaultContact(pairs=pairs))
 
 
 @pytest.mark.slow
@@ -202,7 +202,12 @@ def test_gripper_lifts_its_block_and_releases_it():
         return [lift, grip - 5.0 * state.v[1], grip - 5.0 * state.v[2], *[0.0] * 6]
 
     run = tb.simulate(
-        gripper, 1.6, q=gripper.poses["open"], world=floor, control=grasp, contact_pairs=pairs
+        gripper,
+        1.6,
+        q=gripper.poses["open"],
+        world=floor,
+        control=grasp,
+        contact=tb.DefaultContact(pairs=pairs),
     )
     height = run.q[:, -1]
     held = (run.time > 0.35) & (run.time < 1.15)

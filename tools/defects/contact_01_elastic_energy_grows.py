@@ -20,7 +20,7 @@ v = rng.normal(size=(n, 6)) * np.array([8, 8, 8, 1, 1, 1])
 run = tb.simulate(box, 10.0, q=q, v=v, world=world, record=tb.Record(dt=0.1, quantities=["energy"]))
 ratio = run.data["total_energy"].values
 ratio = ratio[-1] / ratio[0]
-one = tb.simulate(box, 2.0, q=q[0], v=v[0], world=world, contact="exact", record=tb.Record(dt=0.1, quantities=["energy"]))
+one = tb.simulate(box, 2.0, q=q[0], v=v[0], world=world, contact=tb.ExactContact(), record=tb.Record(dt=0.1, quantities=["energy"]))
 e = one.data["total_energy"].values
 print(f"event-driven, one case: E(2 s)/E(0) - 1 = {e[-1] / e[0] - 1:.1e}")
 print("rigid steps: E(10 s)/E(0), quantiles 0, 5, 50, 95, 100 %:", np.quantile(ratio, [0, 0.05, 0.5, 0.95, 1]).round(4))

@@ -21,7 +21,7 @@ for kind, picks in (("cylinder", (4, 5)), ("box", (3, 4))):
         if case not in picks:
             continue
         world = tb.World(ground=tb.Ground(static_friction=mu, restitution=e))
-        run = tb.simulate(model, 0.8, q=q, v=v, world=world, contact="exact", record=tb.Record(dt=0.01))
+        run = tb.simulate(model, 0.8, q=q, v=v, world=world, contact=tb.ExactContact(), record=tb.Record(dt=0.01))
         steps = tb.simulate(model, 0.8, q=q, v=v, world=world, method=tb.RK4(dt=2.5e-4))
         total += 1
         early += not run.outcome.ok

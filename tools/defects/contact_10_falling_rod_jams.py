@@ -15,7 +15,7 @@ for mu, tilt in cases:
     w = np.array([1.5, 0.3, 0.0])  # 1.5 rad/s out of the plane of the fall
     q = [np.cos(tilt / 2), 0, np.sin(tilt / 2), 0, 0, 0, L / 2 * np.cos(tilt)]
     ground = tb.World(ground=tb.Ground(static_friction=mu))
-    run = tb.simulate(rod, 1.0, q=q, v=[*w, *np.cross(w, [0, 0, L / 2])], world=ground, contact="exact", record=tb.Record(dt=0.01))
+    run = tb.simulate(rod, 1.0, q=q, v=[*w, *np.cross(w, [0, 0, L / 2])], world=ground, contact=tb.ExactContact(), record=tb.Record(dt=0.01))
     if not run.outcome.ok:
         bad += 1
         there = tb.contact_dynamics(rod, run.outcome.q, run.outcome.v, np.zeros(6), world=ground)

@@ -75,9 +75,10 @@ def platform():
 
 
 M, q = platform()
+M = M.without_passive().without_limits()
 v = np.asarray(tb.project_velocity(M, q, 0.5 * rng.normal(size=M.nv)))
-options = dict(q=q, v=v, record=tb.Record(dt=1e-3), passive=False, limits=False)
-run = tb.simulate(M, 0.5, method=tb.RK4(dt=1e-3), loop_method=tb.Embedding("gauss"), **options)
+options = dict(q=q, v=v, record=tb.Record(dt=1e-3))
+run = tb.simulate(M, 0.5, method=tb.RK4(dt=1e-3), loops=tb.Embedding("gauss"), **options)
 Q, x = np.asarray(run.q), np.asarray(run.x)
 rows = (x.shape[1] - 1) // M.nv
 W = x[:, -rows * M.nv :].reshape(len(x), rows, M.nv)

@@ -37,7 +37,7 @@ q = np.zeros(5)
 v = np.asarray(tb.project_velocity(sarrus, q, 0.5 * rng.normal(size=5)))
 wrong = False
 for method in (None, tb.Embedding("gauss"), tb.Baumgarte(10.0, 10.0)):
-    run = tb.simulate(sarrus, 5.0, q=q, v=v, loop_method=method, record=tb.Record(dt=0.02))
+    run = tb.simulate(sarrus, 5.0, q=q, v=v, loops=method, record=tb.Record(dt=0.02))
     kinetic = np.array([float(tb.kinetic_energy(sarrus, a, b)) for a, b in zip(run.q, run.v)])
     energy = kinetic + [float(tb.potential_energy(sarrus, a)) for a in run.q]
     change = np.abs(energy - energy[0]).max() / kinetic.max()

@@ -214,7 +214,7 @@ with tempfile.TemporaryDirectory() as folder:
     model = tb.load(file)
 ended = 0
 for method in (None, tb.Embedding("gauss"), tb.Embedding("svd")):
-    run = tb.simulate(model, 5.0, q=Q, v=V, loop_method=method, record=tb.Record(dt=0.5))
+    run = tb.simulate(model, 5.0, q=Q, v=V, loops=method, record=tb.Record(dt=0.5))
     q = np.asarray(run.q)[-1]
     L = np.linalg.cholesky(np.asarray(tb.mass_matrix(model.without_loops(), q)))
     s = np.linalg.svd(np.linalg.solve(L, np.asarray(tb.loop_jacobian(model, q)).T), compute_uv=False)

@@ -34,7 +34,7 @@ plan = tb.LoadSharing.of(dog, world=floor, friction=0.6)
 off = {}
 for passive in (True, False):
     control = tb.LoadSharingControl(plan, tb.GaitPath.trot(dog, speed=0.3, lift=0.06, posture=q))
-    run = tb.simulate(dog, 1.5, q=q, world=floor, control=control, record=tb.Record(every=1), execution=tb.Execution(progress=False), passive=passive)
+    run = tb.simulate(dog if passive else dog.without_passive(), 1.5, q=q, world=floor, control=control, record=tb.Record(every=1), execution=tb.Execution(progress=False))
     shared, measured = control.read(run).forces.reshape(-1, 4, 3), run.get("contact_force").values
     off[passive] = np.abs(measured[2:, :, 2] - shared[1:-1, :, 2]).max()
     air = int(((shared[1:-1, :, 2] > 5) & (measured[2:, :, 2] == 0)).sum())

@@ -11,7 +11,7 @@ for name, height in (("bluerov2_heavy", 1.0), ("rexrov", 2.0)):
     robot, sea = tb.load(name), tb.Water(1025.0, surface=0.0)
     q = robot.neutral()
     q[6] = height
-    run = tb.simulate(robot, 3.0, q=q, fluid=sea, method=tb.RK4(dt=5e-4), record=tb.Record(dt=0.002), passive=False, limits=False)
+    run = tb.simulate(robot.without_passive().without_limits(), 3.0, q=q, fluid=sea, method=tb.RK4(dt=5e-4), record=tb.Record(dt=0.002))
     E = np.array([float(tb.kinetic_energy(robot, a, b, fluid=sea) + tb.potential_energy(robot, a, fluid=sea)) for a, b in zip(run.q, run.v)])
     K = max(float(tb.kinetic_energy(robot, a, b)) for a, b in zip(run.q, run.v))
     created = float(np.maximum(np.diff(E), 0).sum())

@@ -116,8 +116,8 @@ Newton's cradle with choices for all numbers: steel balls (7850 kg/m^3) of radiu
 {mass:.6g} kg, on rigid strings of 0.15 m, 0.5 mm apart. With a restitution of 0.95 a collision
 of two passes on (1 + 0.95) / 2 of the speed. The gaps make the collisions follow one another;
 balls that touch are struck all at once, which passes on less (see tb.impact). There is no
-ground: simulate with contact="rigid", and with steps that are shorter than the time from ball to
-ball."""
+ground: simulate with contact=tb.RigidContact(), and with steps that are shorter than the time
+from ball to ball."""
     return Sheet(model, sources)
 
 

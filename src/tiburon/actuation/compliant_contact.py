@@ -105,7 +105,7 @@ class _Acting(NamedTuple):
 
 
 @record
-class CompliantContact(ContactElement):
+class CompliantContactElement(ContactElement):
     """Shapes that penetrate each other against springs and dampers, with Coulomb friction.
 
     The normal force and friction follow from the materials of surfaces (`ContactMaterial`,
@@ -120,7 +120,7 @@ class CompliantContact(ContactElement):
                 k = touch.surface.normal_stiffness
                 return k * touch.depth * (1.0 + 200.0 * touch.depth)
 
-            tb.simulate(dog, 1.0, world=floor, contact="compliant", contact_law=pad)
+            tb.simulate(dog, 1.0, world=floor, contact=tb.CompliantContact(law=pad))
     """
 
     law: ContactLaw | None = field(default=None, kw_only=True)
@@ -164,7 +164,7 @@ class CompliantContact(ContactElement):
                     raise ModelError(
                         f"contact {candidate.name!r}{at}: compliant contact needs a "
                         "normal_stiffness above 0, got none; give the Ground or a ContactMaterial "
-                        "one, or pass contact='rigid'",
+                        "one, or write contact=tb.RigidContact()",
                         name=candidate.name,
                     )
                 if hangs and material.static_friction and not material.planar_stiffness:
@@ -179,7 +179,7 @@ class CompliantContact(ContactElement):
                         f"contact {candidate.name!r}{at}: compliant contact bounces by its damping "
                         f"and has no restitution, got {material.restitution:g}; leave it out and "
                         "give normal_damping or dissipation (hunt_crossley_dissipation), or pass "
-                        "contact='rigid'",
+                        "contact=tb.RigidContact()",
                         name=candidate.name,
                     )
 

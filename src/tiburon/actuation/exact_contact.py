@@ -23,7 +23,7 @@ PEAK_IMPULSE = "peak_impulse_squared"
 
 
 @record
-class ExactContact(ContactElement):
+class ExactContactElement(ContactElement):
     """Shapes that cannot penetrate each other, in runs that locate every change of contact.
 
     Its discrete states are those of each contact point, then per point its mode (0 open, 1

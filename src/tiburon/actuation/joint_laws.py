@@ -51,7 +51,6 @@ from tiburon.actuation.passive import (
     is_axial,
     rest_position,
 )
-from tiburon.actuation.stick_slip import STICK_FREQUENCY
 from tiburon.algorithms.crba import crba
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.rigid import BoundRow
@@ -101,9 +100,6 @@ class LawChoice(NamedTuple):
     limit: float = 0.0
     """Rate of the laws of a joint up to which steps resolve them [1/s]."""
 
-    bristles: float | None = None
-    """Natural frequency of the bristles that model its friction [rad/s]; None without them."""
-
     actuator: str = ""
     """Name of the actuator of a servo."""
 
@@ -120,65 +116,45 @@ class LawChoice(NamedTuple):
         what = "friction, damping or spring" if self.law == PASSIVE else "stop"
         return f"{what} of joint {self.joint!r}"
 
-    @property
-    def rubs(self) -> bool:
-        """Whether friction is among its laws: not where steps resolve its bristles."""
-        return self.law == PASSIVE and (self.bristles is None or self.bristles >= self.limit)
-
     def rate_of(self, passive: JointPassive, joint: Joint) -> float:
         """Return the fastest rate of friction, damping and spring with given values [1/s]."""
         damping, friction, stiffness = (
             per_degree_of_freedom(part, joint)[self.dof_index]
             for part in (passive.damping, passive.friction, passive.stiffness)
         )
-        rate = damping / self.inertia
-        if self.bristles is None:
-            rate += friction / (FRICTION_SPEED * self.inertia)
-        elif friction:
-            rate = max(rate, self.bristles)
+        rate = (damping + friction / FRICTION_SPEED) / self.inertia
         return max(rate, math.sqrt(stiffness / self.inertia)) if is_axial(joint) else rate
 
 
 @per_model
-def law_rates(
-    model: Model, passive: bool | str, stops: bool, most: tuple[tuple[str, float], ...] = ()
-) -> tuple[LawChoice, ...]:
+def law_rates(model: Model, most: tuple[tuple[str, float], ...] = ()) -> tuple[LawChoice, ...]:
     """Return the fastest rates of friction, damping, springs and stops at each degree of freedom.
 
     They are those of the least apparent inertia of the joint in some configurations.
 
     Args:
         model: The robot.
-        passive: Whether friction, damping and springs act; "stick_slip" for friction by bristles.
-        stops: Whether stops act.
         most: Largest values of a run that replace those of the robot, by name.
     """
     found: list[LawChoice] = []
     known: list[NDArray[np.float64]] = []
     given = dict(most)
 
-    def apparent() -> NDArray[np.float64]:
-        """Return the inertias in the neutral configuration."""
-        if not known:
-            known.append(apparent_joint_inertia(model))
-        return known[0]
-
     def moved() -> NDArray[np.float64]:
         """Return the least inertias."""
-        if len(known) < 2:
-            known.append(least_joint_inertia(model, apparent()))
-        return known[1]
+        if not known:
+            known.append(least_joint_inertia(model, apparent_joint_inertia(model)))
+        return known[0]
 
     changed = {name.rpartition(".")[0] for name in given}
     for joint in model.joints:
         if joint.dof == 0 or not (joint.passive or joint.limits or joint.name in changed):
             continue
-        place = model.slice(joint.name, of="v")
-        own, scale = moved()[place], apparent()[place]
+        own = moved()[model.slice(joint.name, of="v")]
         ratio = joint.ratio if isinstance(joint, Coupled) else 1.0
         for k in range(joint.dof if ratio else 0):
             m = float(own[k]) / (ratio * ratio)
-            if passive and (joint.passive is not None or joint.name in changed):
+            if joint.passive is not None or joint.name in changed:
                 words = ("damping", "friction", "stiffness")
                 parts = {f"{joint.name}.{word}": word for word in words}
                 values = {word: given[name] for name, word in parts.items() if name in given}
@@ -186,11 +162,8 @@ def law_rates(
                 if values:
                     own_values = replace(own_values, **values)
                 law = LawChoice(joint.name, k, PASSIVE, 0.0, m)
-                if passive == "stick_slip":
-                    # bristles are scaled by the inertia in the neutral configuration
-                    law = law._replace(bristles=STICK_FREQUENCY * math.sqrt(scale[k] / own[k]))
                 found.append(law._replace(rate=law.rate_of(own_values, joint)))
-            if stops and is_axial(joint) and any(map(math.isfinite, _range(joint, k))):
+            if is_axial(joint) and any(map(math.isfinite, _range(joint, k))):
                 found.append(LawChoice(joint.name, k, STOP, STOP_FREQUENCY, m))
     for actuator in model.actuators:
         servo = actuator.servo
@@ -239,8 +212,6 @@ def unresolved_laws(
     model: Model,
     dt: float,
     *,
-    passive: bool | str = True,
-    stops: bool = True,
     parameters: Mapping[str, ArrayLike] = MappingProxyType({}),
 ) -> tuple[LawChoice, ...]:
     """Return the laws of joints that steps of dt [s] do not resolve; see `law_rates`.
@@ -251,8 +222,6 @@ def unresolved_laws(
     Args:
         model: The robot.
         dt: Length of the steps [s].
-        passive: Whether friction, damping and springs act; "stick_slip" for friction by bristles.
-        stops: Whether stops act.
         parameters: Values by name that replace those of the robot, one or one per case.
     """
     most = tuple(
@@ -260,7 +229,7 @@ def unresolved_laws(
         for name, value in parameters.items()
         if name.rpartition(".")[2] in ("damping", "friction", "stiffness")
     )
-    every = law_rates(model, passive, stops, most)
+    every = law_rates(model, most)
     beyond = {one.owner for one in every if one.rate * dt >= RESOLVED_RATE}
     chosen = [one for one in every if one.owner in beyond]
     return tuple(one._replace(limit=RESOLVED_RATE / dt) for one in chosen)
@@ -764,7 +733,7 @@ def _passive_law(model: Model, joint: Joint, choice: LawChoice, *, acts: bool) -
     """Return friction, damping and spring of a degree of freedom; zeros if it does not act."""
     passive, k = joint.passive or JointPassive(), choice.dof_index
     words = ["damping"]
-    words += ["friction"] if choice.rubs else []
+    words += ["friction"]
     words += ["stiffness"] if is_axial(joint) else []
     values: dict[str, Any] = {
         word: per_degree_of_freedom(getattr(passive, word), joint)[k] for word in words
@@ -826,8 +795,3 @@ def chosen_joints(chosen: Collection[LawChoice], law: str) -> tuple[str, ...]:
 def ended_servos(chosen: Collection[LawChoice]) -> tuple[str, ...]:
     """Return the actuators whose servos were chosen."""
     return tuple(one.actuator for one in chosen if one.law == SERVO)
-
-
-def rubbing_joints(chosen: Collection[LawChoice]) -> tuple[str, ...]:
-    """Return the joints whose friction is among the chosen laws."""
-    return tuple(dict.fromkeys(one.joint for one in chosen if one.rubs))

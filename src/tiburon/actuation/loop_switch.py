@@ -24,7 +24,7 @@ class LoopSwitch(Element):
         A gripper that releases a weight after 1 s::
 
             drop = tb.TimeEvent("drop", 1.0, action=lambda state: tb.release(state, "grip"))
-            tb.simulate(crane, 2.0, forces=[tb.LoopSwitch("hand", "grip")], events=[drop])
+            tb.simulate(crane, 2.0, elements=[tb.LoopSwitch("hand", "grip")], events=[drop])
     """
 
     name: str
@@ -64,7 +64,7 @@ class LoopSwitch(Element):
 
 @record
 class LoopCoordinates(Element):
-    """Holds the rows W of `simulate(loop_method=Embedding(...))` as states.
+    """Holds the rows W of `simulate(loops=Embedding(...))` as states.
 
     W selects the independent velocities z = W v and stays constant until others are selected.
     `simulate` adds this element by itself.

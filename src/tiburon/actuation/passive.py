@@ -175,13 +175,12 @@ class PassiveJoints(Element):
         model: Model,
         *,
         friction_speed: float = FRICTION_SPEED,
-        coulomb: bool = True,
         at_ends: tuple[str, ...] = (),
         resolved: tuple[str, ...] = (),
     ) -> "PassiveJoints | None":
         """Return the passive forces of a robot; None if it has none."""
         named = tuple(sorted(model.run_time.passives))
-        found = cls("passive", model.joints, friction_speed, coulomb, named, at_ends, resolved)
+        found = cls("passive", model.joints, friction_speed, True, named, at_ends, resolved)
         acting = tuple(
             joint
             for joint in model.joints
@@ -303,7 +302,6 @@ def passive_elements(
     model: Model,
     *,
     friction_speed: float = FRICTION_SPEED,
-    coulomb: bool = True,
     at_ends: tuple[str, ...] = (),
     resolved: tuple[str, ...] = (),
 ) -> tuple[Element, ...]:
@@ -312,12 +310,11 @@ def passive_elements(
     Args:
         model: The robot.
         friction_speed: Speed over which Coulomb friction changes sign [rad/s or m/s].
-        coulomb: Whether Coulomb friction is included.
         at_ends: Joints whose forces act at the ends of steps and are left out.
         resolved: Joints of those whose forces do so in other cases of a batch only.
     """
     springs = tuple(PointSpring(spring.name, spring) for spring in model.springs)
     joints = PassiveJoints.of(
-        model, friction_speed=friction_speed, coulomb=coulomb, at_ends=at_ends, resolved=resolved
+        model, friction_speed=friction_speed, at_ends=at_ends, resolved=resolved
     )
     return springs if joints is None else (*springs, joints)

@@ -39,7 +39,7 @@ OWN_STATES = (
 
 
 @record
-class RigidContact(ContactElement):
+class RigidContactElement(ContactElement):
     """Shapes that cannot penetrate each other, with Coulomb friction and restitution.
 
     Its discrete states are those of each contact point at the end of the last step: the mean force

@@ -16,16 +16,24 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from tiburon.actuation.element import Action, Element, ElementContext, joint_force, joint_velocities
+from tiburon.actuation.element import (
+    Action,
+    Element,
+    ElementContext,
+    joint_force,
+    joint_velocities,
+    per_degree_of_freedom,
+)
+from tiburon.actuation.joint_stops import apparent_joint_inertia
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError
-from tiburon.model import Model
+from tiburon.model import Coupled, Model
 from tiburon.model.value_checks import check_name, number
 from tiburon.record import record
 
 STICK_FREQUENCY = 300.0
-"""Natural frequency of the moved inertia on the bristles of `passive="stick_slip"` [rad/s]."""
+"""Natural frequency of the moved inertia on the bristles of `StickSlip.of` [rad/s]."""
 
 ELASTIC_FRACTION = 0.7
 """Fraction of the kinetic friction up to which the deflection is purely elastic."""
@@ -100,6 +108,42 @@ class StickSlip(Element):
                 name=self.name,
             )
         object.__setattr__(self, "static_friction", static)
+
+    @classmethod
+    def of(cls, model: Model) -> "tuple[StickSlip, ...]":
+        """Return the Coulomb friction of the joints of a robot with stiction, scaled by inertia.
+
+        Smooth friction of the robot is left out by `Model.without_passive`.
+
+        Example:
+            ``tb.simulate(arm.without_passive("friction"), 0.1, elements=tb.StickSlip.of(arm))``
+        """
+        found = []
+        inertias = apparent_joint_inertia(model)
+        for joint in model.joints:
+            if joint.passive is None or joint.dof == 0:
+                continue
+            inertia = inertias[model.slice(joint.name, of="v")]
+            ratio = joint.ratio if isinstance(joint, Coupled) else 1.0
+            for k, f in enumerate(per_degree_of_freedom(joint.passive.friction, joint)):
+                if f == 0.0:
+                    continue
+                m = float(inertia[k]) / (ratio * ratio)
+                name = f"{joint.name}.friction" + ("" if joint.dof == 1 else f"_{k}")
+                time = 1.0 / STICK_FREQUENCY
+                bend = f / (m * STICK_FREQUENCY * STICK_FREQUENCY)
+                found.append(
+                    cls(
+                        name,
+                        joint.name,
+                        f,
+                        bend=bend,
+                        relaxation=time,
+                        slip_time=time,
+                        dof_index=k,
+                    )
+                )
+        return tuple(found)
 
     def state_names(self, model: Model) -> tuple[str, ...]:
         """Return the bristle deflection [m or rad]."""

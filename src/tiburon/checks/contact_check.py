@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from tiburon.actuation.contact_models import RigidContact
 from tiburon.arrays import Array, NDArray
 from tiburon.checks.model_check import FAILED, SKIPPED, Finding, judged
 from tiburon.contact.candidates import Candidate, candidates_of
@@ -124,7 +125,9 @@ def _runs(
 
     def fall(q: Array, v: Array, dt: float = STEPS[0]) -> Trajectory:
         quiet = Execution(progress=False)
-        settings = partial(simulate, model, FALL, world=world, contact="rigid", execution=quiet)
+        settings = partial(
+            simulate, model, FALL, world=world, contact=RigidContact(), execution=quiet
+        )
         return settings(q=q, v=v, method=RK4(dt=dt), record=Record(every=1))
 
     run = fall(place, v)
@@ -214,7 +217,7 @@ def _weight(
         REST,
         q=place,
         world=world,
-        contact="rigid",
+        contact=RigidContact(),
         control=hold_stance(model, place),
         record=Record(every=1),
         execution=Execution(progress=False),

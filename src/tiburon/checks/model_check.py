@@ -335,7 +335,7 @@ def run_of(model: Model, states: Kicked, dt: float, world: World, **options: Any
         v=states.v[0],
         world=world,
         method=RK4(dt=dt),
-        contact=False,
+        contact=None,
         record=Record(every=1),
         execution=Execution(progress=False),
         **options,
@@ -363,8 +363,8 @@ def _conserved(
         what: Name of the conserved quantity.
     """
     dt = 1e-3
-    alone: dict[str, Any] = {"passive": False, "limits": False}
-    run = run_of(model, states, dt, world, **alone)
+    model = model.without_passive().without_limits()
+    run = run_of(model, states, dt, world)
     bad = ended_early(name, run)
     if bad is not None:
         return bad
@@ -372,7 +372,7 @@ def _conserved(
     text = f"{what} over {DURATION:g} s by rk4 at {1e3 * dt:g} ms"
     if drift <= MAX_DRIFT:
         return judged(name, drift, MAX_DRIFT, text)
-    finer = measure(run_of(model, states, dt / REFINEMENT, world, **alone))
+    finer = measure(run_of(model, states, dt / REFINEMENT, world))
     bound = max(MAX_DRIFT, drift / REFINEMENT**MIN_ORDER)
     text += f" changes by {drift:.1e}; with steps of {1e3 * dt / REFINEMENT:g} ms by {finer:.1e}"
     return judged(name, finer, bound, text)

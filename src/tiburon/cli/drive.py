@@ -115,7 +115,7 @@ def run(
     if pose is None and q is None and model.poses and _beyond_limits(model):
         pose = next(iter(model.poses))
         print(f"note: starts in pose {pose!r}, since q = 0 violates its joint limits")
-    start = clear_start(model, around, pose, q)
+    start = clear_start(model, around, pose, q, tb.DefaultContact())
     print(f"{model.name}: {model.about}" if model.about else model.name, flush=True)
     drive = Drive(
         model,

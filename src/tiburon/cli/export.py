@@ -71,13 +71,13 @@ def export_unit(
 ) -> None:
     """Write a robot in its world as a co-simulation unit of FMI."""
     import tiburon as tb
-    from tiburon.cli.run_options import clear_start, integrator_of
+    from tiburon.cli.run_options import clear_start, contact_of, integrator_of
 
     model, around = _robot(source, package_path, base, world, ground, fluid)
     target = target or Path(f"{_title(model)}.fmu")
     if target.exists() and not force:
         raise tb.ModelFileError(target, "exists already; choose another name, or pass --force")
-    touch = False if contact == "none" else contact
+    touch = contact_of(contact)
     tb.export_fmu(
         model,
         target,

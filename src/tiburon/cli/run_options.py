@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+    from tiburon.actuation.contact_models import ContactModel
     from tiburon.arrays import NDArray
     from tiburon.model import Model, World
     from tiburon.simulation.integrators.integrator import Integrator
@@ -406,6 +407,33 @@ def closed_start(
     return position
 
 
+def contact_of(word: str | None, pairs: list[str] | None = None) -> "ContactModel | None":
+    """Return the model of contact of the options --contact and --pair.
+
+    Raises:
+        OptionError: If there is no such model, or a pair is not two names.
+    """
+    import tiburon as tb
+
+    named = None if pairs is None else [tuple(pair.split(":")) for pair in pairs]
+    for text, names in zip(pairs or (), named or (), strict=True):
+        if len(names) != 2 or not all(names):
+            raise tb.OptionError("--pair", ("FIRST:SECOND",), text)
+    kinds: dict[str | None, Any] = {
+        None: tb.DefaultContact,
+        "rigid": tb.RigidContact,
+        "compliant": tb.CompliantContact,
+        "exact": tb.ExactContact,
+    }
+    if word == "none" and not named:
+        return None
+    if word not in kinds:
+        expected = [kind for kind in kinds if kind] + ([] if named else ["none"])
+        raise tb.OptionError("--contact", expected, word)
+    found: ContactModel = kinds[word](pairs=named or None)
+    return found
+
+
 STAND = "stand"
 """Pose in which robots stand on level ground."""
 
@@ -415,8 +443,7 @@ def clear_start(
     world: "World",
     pose: str | None,
     q: str | None,
-    contact: str | bool | None = None,
-    pairs: Sequence[tuple[str, str]] | None = None,
+    contact: "ContactModel | None",
 ) -> "NDArray[np.float64]":
     """Return the initial configuration of the options, closed and without penetration.
 
@@ -430,7 +457,6 @@ def clear_start(
         pose: Named configuration, as in `start_of`.
         q: Values that replace those of the pose.
         contact: As in `simulate`.
-        pairs: Pairs of bodies that may touch, as in `simulate`.
 
     Raises:
         DomainError: If shapes of rigid contact overlap; the message names the poses in which they
@@ -439,13 +465,13 @@ def clear_start(
     import numpy as np
 
     import tiburon as tb
-    from tiburon.actuation.compliant_contact import CompliantContact
+    from tiburon.actuation.compliant_contact import CompliantContactElement
     from tiburon.actuation.contact_element import ContactElement
-    from tiburon.actuation.defaults import contact_elements
+    from tiburon.actuation.contact_models import contact_elements
     from tiburon.functions.contact import TOUCHING_GAP, contacts_among
 
     start = closed_start(model, pose, q)
-    elements = contact_elements(model, world, contact, pairs)
+    elements = contact_elements(model, world, contact)
     if not elements:
         return start
     (element,) = elements
@@ -471,7 +497,7 @@ def clear_start(
                 file=sys.stderr,
             )
             return closed_start(model, chosen, None)
-    if isinstance(element, CompliantContact):
+    if isinstance(element, CompliantContactElement):
         return start
     advice = "move the robot with --q, or pass --contact none"
     if clear:

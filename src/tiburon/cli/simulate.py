@@ -138,19 +138,17 @@ def run(
     if resume:
         done, before = _resume(store or Path(robot), duration, control, budget)
     else:
-        from tiburon.cli.run_options import integrator_of
+        from tiburon.cli.run_options import contact_of, integrator_of
         from tiburon.results.record import Record
         from tiburon.simulation.execution import Execution
 
         options: dict[str, Any] = {
             "method": integrator_of(method, dt, rtol, atol, is_exact=contact == "exact"),
-            "passive": passive,
-            "limits": limits,
             "record": Record(dt=record_dt, store=store),
             "execution": Execution(budget=budget),
         }
         surroundings = (world, gravity, density, current, surface, ground, robot, fluid)
-        options |= contact_options(contact, pair)
+        options["contact"] = contact_of(contact, pair)
         place = (pose, q, v)
         done = _start(
             robot,
@@ -160,6 +158,7 @@ def run(
             (control, control_dt),
             command or [],
             (package_path or [], base),
+            (passive, limits),
             options,
             print_warnings=not as_json,
         )
@@ -170,24 +169,6 @@ def run(
         written["store"] = done.store.path
     _print_outcome(done, elapsed, before, written, as_json)
     raise typer.Exit(console.EXIT_CODES[done.outcome.status])
-
-
-def contact_options(contact: str | None, pairs: list[str] | None) -> dict[str, Any]:
-    """Return the keywords of `simulate` about contact.
-
-    Raises:
-        OptionError: If a pair is not two names.
-    """
-    from tiburon.errors import OptionError
-
-    found: dict[str, Any] = {"contact": False if contact == "none" else contact}
-    if pairs:
-        named = [tuple(pair.split(":")) for pair in pairs]
-        for text, names in zip(pairs, named, strict=True):
-            if len(names) != 2 or not all(names):
-                raise OptionError("--pair", ("FIRST:SECOND",), text)
-        found["contact_pairs"] = named
-    return found
 
 
 def check_folders(paths: Any) -> None:
@@ -222,6 +203,7 @@ def _start(
     control: tuple[str | None, float | None],
     commands: list[str],
     loading: tuple[list[Path], console.RootJoint | None],
+    acting: tuple[bool, bool],
     options: dict[str, Any],
     *,
     print_warnings: bool,
@@ -247,9 +229,11 @@ def _start(
     if control[0] in CONTROLS:
         # they command joint forces
         model = model.without_servos()
+    model = model if acting[0] else model.without_passive()
+    model = model if acting[1] else model.without_limits()
     pose, position, velocity = place
     world = surroundings(*around)
-    q = clear_start(model, world, pose, position, options["contact"], options.get("contact_pairs"))
+    q = clear_start(model, world, pose, position, options["contact"])
     v = closed_velocity(model, q, velocity)
     held = commands_by_name("--command", commands)
     chosen: Any = controller(control[0], model, world, q)

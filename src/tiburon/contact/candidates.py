@@ -626,8 +626,8 @@ def _checked(model: Model, pairs: Any) -> list[tuple[str, str]] | None:
         len(row) == 2 and all(isinstance(x, str) for x in row) for row in rows
     ):
         raise ModelError(
-            f"contact_pairs: expected a list of pairs of body names, got {shown(pairs)}; write "
-            "[('finger', 'block'), ('block', 'world')]"
+            f"pairs: expected a list of pairs of body names, got {shown(pairs)}; write "
+            "pairs=[('finger', 'block'), ('block', 'world')]"
         )
     known = model.frame_names
     for a, b in rows:

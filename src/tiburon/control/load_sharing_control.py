@@ -494,7 +494,7 @@ class LoadSharingControl(RunTimeFields):
             raise ModelError(
                 f"LoadSharingControl: contact {missing[0]!r} of the plan does not act in the run, "
                 f"which has {len(known) or 'no'} contacts; simulate in the world of the plan, with "
-                "the same contact_pairs",
+                "the same pairs of contact",
                 name=missing[0],
             )
 
@@ -712,7 +712,7 @@ class LoadSharingControl(RunTimeFields):
             if not places:
                 raise ModelError(
                     f"LoadSharingControl: contact='measured' needs contact {name!r} in the run, "
-                    "which has others; simulate with the same contact_pairs"
+                    "which has others; simulate with the same pairs of contact"
                 )
         return found
 
@@ -785,7 +785,7 @@ class LoadSharingControl(RunTimeFields):
         """Return the forces of friction and springs that act in the run.
 
         Of a plan for the robot of the run their values are those of the case; otherwise those of
-        the plan. Stiction of `passive="stick_slip"` counts as smooth friction.
+        the plan. Stiction (`StickSlip.of`) counts as smooth friction.
 
         Args:
             state: The state.

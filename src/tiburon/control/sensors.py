@@ -331,7 +331,7 @@ class ContactSensor(Sensor):
         if system.contact is None:
             raise ModelError(
                 f"{where}: expected a run with contact, got none; simulate in a world with ground, "
-                "or with contact_pairs",
+                "or with pairs of contact",
                 name=self.name,
             )
         element, states, _ = system.contact

@@ -62,12 +62,11 @@ def turn_bar(
         about=arms.about,
     )
     run = tb.simulate(
-        ideal,
+        ideal.without_passive(),
         duration,
         q=home,
         world=WEIGHTLESS,
         control=control,
-        passive=False,
         record=tb.Record(every=1),
         execution=tb.Execution(progress=False),
     )

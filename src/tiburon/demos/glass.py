@@ -133,7 +133,7 @@ def hand(duration: float | None = None) -> Demonstration:
         q=start,
         world=table,
         control=grasp_control(robot, start),
-        contact_pairs=pairs,
+        contact=tb.DefaultContact(pairs=pairs),
         execution=tb.Execution(progress=False),
     )
     height = run.q[:, -1]

@@ -141,7 +141,7 @@ def pour(
         duration,
         q=start,
         control=control,
-        contact_pairs=pairs,
+        contact=tb.DefaultContact(pairs=pairs),
         execution=tb.Execution(progress=False),
         **options,
     )

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.contact_element import ContactElement
+from tiburon.actuation.contact_models import DEFAULT_CONTACT, ContactModel, contact_elements
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.joint_laws import LawChoice
@@ -722,12 +723,9 @@ def _phases(feet: dict[str, list[float]]) -> dict[str, float]:
 def piloted(
     model: Model,
     world: World,
-    forces: Sequence[Any] = (),
+    elements: Sequence[Any] = (),
     *,
-    passive: bool | str = True,
-    limits: bool = True,
-    contact: str | bool | None = None,
-    contact_pairs: Sequence[tuple[str, str]] | None = None,
+    contact: ContactModel | None = DEFAULT_CONTACT,
     laws: Sequence[LawChoice] = (),
 ) -> tuple[System, dict[str, float]]:
     """Return the system of a robot with a pilot.
@@ -735,22 +733,19 @@ def piloted(
     Args:
         model: The robot.
         world: Its surroundings.
-        forces: Elements that act beside the robot's own.
-        passive: As in `elements_of`.
-        limits: As in `elements_of`.
+        elements: Elements that act beside the robot's own.
         contact: As in `simulate`.
-        contact_pairs: As in `simulate`.
         laws: Laws of joints that act at the ends of steps.
 
     Returns:
         The system, and the initial values of the panel by name of the command.
     """
-    from tiburon.actuation.defaults import as_elements, contact_elements
+    from tiburon.actuation.defaults import as_elements
 
     own = (
-        *elements_of(model, passive=passive, limits=limits, laws=laws),
-        *as_elements(forces),
-        *contact_elements(model, world, contact, contact_pairs),
+        *elements_of(model, laws=laws),
+        *as_elements(elements),
+        *contact_elements(model, world, contact),
     )
     vehicle, joints = actuation_of(model, world, CommandRow(model, own))
     start: dict[str, float] = {}

@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.defaults import check_passive
+from tiburon.actuation.contact_models import (
+    DEFAULT_CONTACT,
+    ContactModel,
+    checked_contact,
+    contact_elements,
+)
 from tiburon.actuation.joint_laws import unresolved_laws
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
@@ -90,12 +95,9 @@ class Drive:
         fluid: Water | None = None,
         q: ArrayLike | None = None,
         v: ArrayLike | None = None,
-        forces: Sequence[Any] = (),
+        elements: Sequence[Any] = (),
         sensors: Sequence[Sensor] = (),
-        passive: bool | str = True,
-        limits: bool = True,
-        contact: str | bool | None = None,
-        contact_pairs: Sequence[tuple[str, str]] | None = None,
+        contact: ContactModel | None = DEFAULT_CONTACT,
         method: Integrator | None = None,
         steps: int = 1,
         limit: float = 1e-3,
@@ -115,12 +117,9 @@ class Drive:
                 `model.neutral()` by default, or the pose "home" of a robot with loops, or the pose
                 "initial" of a file that states where it starts.
             v: Initial joint velocity [m/s or rad/s], shape (nv,); zero by default.
-            forces: Elements beside the robot's own.
+            elements: Elements beside the robot's own.
             sensors: Sensors; the step must divide their periods.
-            passive: Whether friction and springs act, as in `simulate`.
-            limits: Whether joints stop at their limits.
-            contact: "rigid", "compliant", False for none, or None: as in `simulate`.
-            contact_pairs: Names of two bodies each that may touch, as in `simulate`.
+            contact: How bodies touch, as in `simulate`; not `ExactContact`.
             method: One-step integrator with equal steps; ``RK4(dt=1e-3)`` by default.
             steps: Steps per tick: the period of ticks is ``steps`` times its dt.
             limit: Lateness above which a tick misses its deadline [s].
@@ -139,18 +138,15 @@ class Drive:
         scheme, dt = integrator.scheme, integrator.dt
         around = world_with(world, fluid, one_case="Drive") or DEFAULT_WORLD
         surroundings = edits.ready_for_edits(around)
-        if isinstance(contact, str) and contact == "exact":
-            raise OptionError("contact of ticks", ("rigid", "compliant", False, None), contact)
-        self._settings: dict[str, Any] = {
-            "forces": forces,
-            "passive": passive,
-            "limits": limits,
-            "contact": contact,
-            "contact_pairs": contact_pairs,
-        }
+        touching = checked_contact(contact)
+        if touching is not None and touching.is_event_driven:
+            raise ModelError(
+                "contact: exact contact locates events within steps, which ticks do not; write "
+                "contact=tb.RigidContact() or contact=tb.CompliantContact()"
+            )
+        self._settings: dict[str, Any] = {"elements": elements, "contact": touching}
         if execution is None or execution.partition is None:
-            check_passive(passive)
-            self._settings["laws"] = unresolved_laws(model, dt, passive=passive, stops=bool(limits))
+            self._settings["laws"] = unresolved_laws(model, dt)
         self.system, panel = piloted(model, surroundings, **self._settings)
         refuse_long_steps(self.system.elements, dt, {})
         self.method = scheme
@@ -166,7 +162,8 @@ class Drive:
         if self.system.contact is not None:
             refuse_meshes(self.system.contact[0].candidates, "a driven robot")
             if self.system.ends_in_contact:
-                position = clear_start(model, position[None], around, contact_pairs)[0]
+                pairs = None if touching is None else touching.pairs
+                position = clear_start(model, position[None], around, pairs)[0]
             refuse_long_contact_steps(self.system, METHODS[scheme], dt, position[None], 0.0)
         z = starting_states(self.system, position[None], velocity[None], 0.0)[0]
         state = self._state_at(position, velocity)
@@ -241,7 +238,7 @@ class Drive:
         whole = self.system
         check_parts(whole.model, carried, {"method": method})
         if whole.contact is not None:
-            raise OptionError("contact with partition", (False,), "a robot that may touch")
+            raise OptionError("contact with partition", (None,), "a robot that may touch")
         if exchange is not None and not callable(getattr(exchange, "endpoint", None)):
             raise OptionError("exchange of ticks", ("None", "MPIExchange()"), exchange)
         endpoint = None if exchange is None else exchange.endpoint()
@@ -473,17 +470,12 @@ class Drive:
 
     def _elements(self, model: Model, world: World) -> tuple[Any, ...]:
         """Return the elements of the robot with other parameters; stops keep their stiffness."""
-        from tiburon.actuation.defaults import as_elements, contact_elements, elements_of
+        from tiburon.actuation.defaults import as_elements, elements_of
 
         settings = self._settings
-        own = elements_of(
-            model,
-            passive=settings["passive"],
-            limits=settings["limits"],
-            laws=settings.get("laws", ()),
-        )
-        touching = contact_elements(model, world, settings["contact"], settings["contact_pairs"])
-        return (*own, *as_elements(settings["forces"]), *touching, self.system.elements[-1])
+        own = elements_of(model, laws=settings.get("laws", ()))
+        touching = contact_elements(model, world, settings["contact"])
+        return (*own, *as_elements(settings["elements"]), *touching, self.system.elements[-1])
 
     def save(self, path: str | Path) -> tuple[str, ...]:
         """Save the robot with its current parameters as a native file."""

@@ -173,7 +173,7 @@ def identify(
     *,
     world: World | None = None,
     fluid: Water | None = None,
-    forces: Sequence[Any] = (),
+    elements: Sequence[Any] = (),
     fit: Mapping[str, float] | None = None,
     start: Mapping[str, float] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
@@ -196,7 +196,7 @@ def identify(
             such as "hull.center_of_buoyancy.x", "hull.added_mass.wx". Zeros may be free, too.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
         fluid: The water the robot is in.
-        forces: Elements beside the robot's own.
+        elements: Elements beside the robot's own.
         fit: What to compare, with weights: "roll", "pitch", "yaw" [1/rad]; rates averaged over
             0.5 s [s/rad], of these angles ("roll_rate", ...) or as a gyro measures them ("wx",
             "wy", "wz"); displacements in world axes ("x", "y", "z") [1/m], where positions are
@@ -216,23 +216,24 @@ def identify(
         UnknownNameError: If there is no such parameter or channel.
         ShapeError: If there is no run, or a parameter is not a scalar.
         DomainError: If the start is outside the bounds, or a joint angle is in degrees.
-        ModelError: If a run lacks a fitted channel, or both `trim` and `forces` are given.
+        ModelError: If a run lacks a fitted channel, or both `trim` and `elements` are given.
 
     Example:
         ``tb.identify(rov, runs, ["hull.center_of_buoyancy.z", "hull.linear_damping.wx"],
         fluid=tb.Water())``
     """
     given = require_runs(runs, model)
-    if trim is not None and forces:
+    if trim is not None and elements:
         raise ModelError(
-            "trim: the moment of a run balances weight and buoyancy, not the elements of forces; "
-            "leave one of the two out"
+            "trim: the moment of a run balances weight and buoyancy, not other elements; leave "
+            "one of the two out"
         )
     around = world_with(world, fluid) or DEFAULT_WORLD
     channels = _channels(fit, given)
     integrator = checked_integrator(method or RK4(dt=0.02))
     refuse_method(integrator, "identification")
-    known = named_parameters(model, world=around, forces=forces, passive=False, limits=False)
+    bare = model.without_passive().without_limits()
+    known = named_parameters(bare, world=around, elements=elements)
     names = tuple(free)
     if not names:
         raise ShapeError("free", "names of parameters", "none", advice="list tb.parameters(model)")
@@ -250,7 +251,7 @@ def identify(
         sampled,
         names,
         world=around,
-        forces=forces,
+        elements=elements,
         method=integrator,
         smoothing=smoothing,
         trim=None if trim is None else positive("trim", trim, "s"),

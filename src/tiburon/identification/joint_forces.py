@@ -102,7 +102,7 @@ def identify_dynamics(
     arrays = _samples(model, q, v, vd, tau)
     around = world_with(world, fluid) or DEFAULT_WORLD
     at = sample_times(time, arrays[0].shape[:-1], depends_on_time(model, around))
-    known = named_parameters(model, world=around, passive=True, limits=False)
+    known = named_parameters(model.without_limits(), world=around)
     names = tuple_of(free)
     if not names:
         raise ShapeError("free", "names of parameters", "none", advice="list tb.parameters(model)")

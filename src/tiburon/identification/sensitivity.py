@@ -68,7 +68,7 @@ class RunPredictor:
         names: Sequence[str],
         *,
         world: World,
-        forces: Sequence[Any] = (),
+        elements: Sequence[Any] = (),
         method: Integrator,
         smoothing: float,
         trim: float | None,
@@ -81,7 +81,7 @@ class RunPredictor:
             runs: The runs.
             names: Scalar parameters by which predictions are differentiated.
             world: Surroundings.
-            forces: Elements beside the robot's own.
+            elements: Elements beside the robot's own.
             method: A one-step integrator with equal steps.
             smoothing: As `MeasuredRun.joint_path` takes it.
             trim: Time at the start over which the mean measured attitude is an equilibrium, by one
@@ -101,10 +101,9 @@ class RunPredictor:
             given[name] = [path.of(name) for path in self.paths if path is not None]
         motions = prescribed_motions(model, given)
         self._cases = cases_of(motions) if len(runs) > 1 else {}
-        self._forces = (*as_elements(forces), *motions)
-        self.known = parameters(
-            model, world=world, forces=self._forces, passive=False, limits=False
-        )
+        self._elements = (*as_elements(elements), *motions)
+        self._bare = model.without_passive().without_limits()
+        self.known = parameters(self._bare, world=world, elements=self._elements)
         self.count = max(len(run.time) for run in runs) - 1
         start = [parameter_value(self.known, name) or 0.0 for name in names]
         varied = self._varied(np.array(start)[:, None])
@@ -133,7 +132,7 @@ class RunPredictor:
         """Return the run of parameters, shape (parameters, cases)."""
         named = {name: np.asarray(x) for name, x in zip(self.names, values, strict=True)}
         named = {name: x[0] if x.size == 1 else x for name, x in named.items()}
-        return vary_run(self.model, self.world, self._forces, None, named, False, False)
+        return vary_run(self._bare, self.world, self._elements, None, named)
 
     def feasible(self, values: Array) -> bool:
         """Return whether a robot may have these values: no mass or drag below zero, and so on."""

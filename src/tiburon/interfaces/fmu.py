@@ -68,7 +68,7 @@ LONG_DERIVATIVES = 500_000
 """Characters of the code of derivatives beyond which it is compiled without optimization: that of
 robots with several loops takes longer than all else, and derivatives are evaluated rarely."""
 
-PARAMETER_KEYWORDS = ("world", "fluid", "forces", "control", "passive", "limits")
+PARAMETER_KEYWORDS = ("world", "fluid", "elements", "control")
 """Keywords that `tiburon.parameters` takes, too."""
 
 
@@ -106,7 +106,7 @@ def export_fmu(
             components such as "hull.center_of_mass.z".
         sensors: Sensors without errors and delay, read at communication points.
         targets: Systems, of `PLATFORMS`; this machine by default. Others are linked, not run.
-        **options: Further keywords of `stepper`: `world`, `fluid`, `contact`, `forces`, `control`
+        **options: Further keywords of `stepper`: `world`, `fluid`, `contact`, `elements`, `control`
             (a traced controller without discrete states), ...
 
     Returns:

@@ -57,7 +57,7 @@ MIN_TANGENT = 1e-16
 
 LOST_COORDINATES = (
     "independent velocities that determine all others: the mechanism is in a singular "
-    "configuration; start elsewhere, or leave loop_method out"
+    "configuration; start elsewhere, or write loops=tb.Projection()"
 )
 """Expectation that a state violates in which no choice of W helps."""
 

@@ -73,7 +73,7 @@ from tiburon.loops.metric import (
     scattered,
     solve_in_metric,
 )
-from tiburon.loops.stabilization import Baumgarte
+from tiburon.loops.stabilization import LoopMethod
 from tiburon.loops.star import suits_star
 from tiburon.loops.star_dynamics import star_motion
 from tiburon.model import Model, Plan
@@ -286,7 +286,7 @@ def constrained_motion(
     *state: Scalars,
     switches: Switches | None = None,
     min_cut: float = MIN_CUT,
-    baumgarte: Baumgarte | None = None,
+    baumgarte: LoopMethod | None = None,
 ) -> ConstrainedMotion:
     """Compute accelerations and constraint forces of a robot with loops.
 

@@ -1,7 +1,9 @@
-"""Loops held by forces, corrected accelerations or independent velocities instead of projections.
+"""How loops are held in a run, by one object each: `simulate(loops=)`.
 
-`simulate` projects every step onto the loops by default. The methods here are those that closed
-mechanisms have been simulated with otherwise; the residual that they leave is decided by gains.
+Projection
+    Every step is projected onto the loops, by the smallest change in the metric of the mass matrix;
+    the default. The other methods are those that closed mechanisms have been simulated with
+    otherwise; the residual that they leave is decided by gains.
 
 Penalty (Khan 2002, eqs. 2.7 and 4.1)
     Springs and dampers across the loops, one stiffness and damping for all constraints:
@@ -31,24 +33,74 @@ bias force.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from tiburon.arguments import public
-from tiburon.errors import DomainError, OptionError, shown
+from tiburon.errors import DomainError, ModelError, OptionError, shown
 from tiburon.loops.complement_basis import BASES
 from tiburon.loops.constraints import Constraints
-from tiburon.record import record
+from tiburon.loops.metric import checked_tolerance
+from tiburon.record import field, record
 from tiburon.spatial import Scalar, Scalars
 
 
 @public
+class LoopMethod:
+    """How loops are held in a run; for `simulate(loops=)` and functions like it."""
+
+    __slots__ = ()
+
+    @property
+    def starts_closed(self) -> bool:
+        """Whether loops must be closed at the start."""
+        return False
+
+    def corrected(self, terms: Constraints) -> Constraints:
+        """Return the constraints on accelerations whose solution lets residuals decay."""
+        return terms
+
+    @property
+    def redundancy_tolerance(self) -> float:
+        """Relative singular value below which constraints are redundant; 0 for exactly those."""
+        return 0.0
+
+
+@public
 @record
-class Penalty:
-    """Hold loops by springs and dampers (Khan 2002, method I); for `simulate(loop_method=)`.
+class Projection(LoopMethod):
+    """Project every step onto the loops, without gains: the default of `simulate(loops=)`.
 
     Example:
-        ``tb.simulate(linkage, 0.1, method=tb.RK4(dt=1e-4), loop_method=tb.Penalty(1e5))``
+        ``tb.simulate(linkage, 1.0, loops=tb.Projection(redundancy_tolerance=1e-5))``
+    """
+
+    redundancy_tolerance: float = field(default=0.0, kw_only=True)
+    """Singular value of the constraints, relative to the largest, below which they are treated as
+    redundant, and the loop-closure error [m or rad] that the run may leave where they disagree: for
+    linkages with rounded lengths and axes. By default only exactly redundant constraints are
+    (docs/numbers.md)."""
+
+    @property
+    def starts_closed(self) -> bool:
+        """True: gaps of rounding are closed, others refused."""
+        return True
+
+    def __post_init__(self) -> None:
+        tolerance = checked_tolerance(self.redundancy_tolerance)
+        object.__setattr__(self, "redundancy_tolerance", tolerance)
+
+
+PROJECTION = Projection()
+"""The default."""
+
+
+@public
+@record
+class Penalty(LoopMethod):
+    """Hold loops by springs and dampers (Khan 2002, method I); for `simulate(loops=)`.
+
+    Example:
+        ``tb.simulate(linkage, 0.1, method=tb.RK4(dt=1e-4), loops=tb.Penalty(1e5))``
     """
 
     stiffness: float
@@ -83,8 +135,8 @@ class Penalty:
 
 @public
 @record
-class Baumgarte:
-    """Let loop-closure errors decay: cdd + 2 alpha cd + beta^2 c = 0; for `loop_method=`."""
+class Baumgarte(LoopMethod):
+    """Let loop-closure errors decay: cdd + 2 alpha cd + beta^2 c = 0; for `simulate(loops=)`."""
 
     alpha: float
     """Decay rate of velocity errors [1/s]."""
@@ -104,9 +156,10 @@ class Baumgarte:
         return terms._replace(bias=bias)
 
 
+@public
 @record
-class Embedding:
-    """Integrate independent velocities (Khan 2002, method II); for `simulate(loop_method=)`.
+class Embedding(LoopMethod):
+    """Integrate independent velocities (Khan 2002, method II); for `simulate(loops=)`.
 
     Where these cease to determine all others well, others are selected: an event named
     "loop coordinates" in `run.events`.
@@ -140,9 +193,10 @@ STATES = ("minimal", "extended")
 """States of runs by `DeNOC`."""
 
 
+@public
 @record
-class DeNOC:
-    """Simulate a platform on legs recursively (Khan 2002, method III); for `loop_method=`."""
+class DeNOC(LoopMethod):
+    """Simulate a platform on legs recursively (Khan 2002, method III); for `simulate(loops=)`."""
 
     state: str = "minimal"
     """"minimal": positions and velocities of independent joints determine all others, loops stay
@@ -156,16 +210,17 @@ class DeNOC:
     platform: str | None = None
     """Name of the platform; found by default."""
 
+    @property
+    def starts_closed(self) -> bool:
+        """Whether the state is minimal: loops stay closed."""
+        return self.state == "minimal"
+
     def __post_init__(self) -> None:
         if self.state not in STATES:
             raise OptionError("DeNOC.state", list(STATES), self.state)
         _check_decay(self, self.decay)
         if not (self.platform is None or isinstance(self.platform, str)):
             raise DomainError("DeNOC.platform", "the name of a body", shown(self.platform))
-
-
-LoopMethod = Penalty | Baumgarte | Embedding | DeNOC
-METHODS = ("Penalty(...)", "Baumgarte(...)", "Embedding(...)", "DeNOC(...)", "None")
 
 
 def _check(method: Any, **values: Any) -> None:
@@ -177,7 +232,7 @@ def _check(method: Any, **values: Any) -> None:
                 f"{type(method).__name__}.{name}",
                 "a positive number",
                 f"{value!r}",
-                advice="leave loop_method out for loops without gains",
+                advice="write loops=tb.Projection() for loops without gains",
             )
 
 
@@ -196,45 +251,23 @@ def _float(value: Any) -> float:
         return math.nan
 
 
-def checked_loop_method(method: Any) -> tuple[str | float, ...]:
-    """Return a method as the tuple that runs keep; empty for None.
+_EXAMPLES = {
+    "projection": "tb.Projection()",
+    "penalty": "tb.Penalty(1e5)",
+    "baumgarte": "tb.Baumgarte(20.0, 20.0)",
+    "embedding": "tb.Embedding()",
+    "denoc": "tb.DeNOC()",
+}
+
+
+def checked_loops(loops: Any) -> LoopMethod:
+    """Return a loop method.
 
     Raises:
-        OptionError: If it is not a method.
+        ModelError: If it is something else; the message has the object to write.
     """
-    if method is None:
-        return ()
-    if isinstance(method, Penalty):
-        damping = () if method.damping is None else (float(method.damping),)
-        return ("penalty", float(method.stiffness), *damping)
-    if isinstance(method, Baumgarte):
-        return ("baumgarte", float(method.alpha), float(method.beta))
-    if isinstance(method, Embedding):
-        return ("embedding", method.basis, float(method.decay), *method.independent)
-    if isinstance(method, DeNOC):
-        named = () if method.platform is None else (method.platform,)
-        return ("denoc", method.state, float(method.decay), *named)
-    raise OptionError("loop_method", METHODS, repr(method))
-
-
-def loop_method_from(kept: Sequence[Any]) -> LoopMethod | None:
-    """Return the method that a run keeps as a tuple.
-
-    Raises:
-        OptionError: If a damaged file holds something else.
-    """
-    if not kept:
-        return None
-    name, *given = kept
-    try:
-        if name == "embedding":
-            basis, decay, *joints = given
-            return Embedding(basis, decay, tuple(joints))
-        kinds: dict[Any, type[LoopMethod]] = {
-            "denoc": DeNOC,
-            "penalty": Penalty,
-            "baumgarte": Baumgarte,
-        }
-        return kinds[name](*given)
-    except (KeyError, TypeError, ValueError) as error:
-        raise OptionError("loop_method", METHODS, repr(kept)) from error
+    if isinstance(loops, LoopMethod):
+        return loops
+    named = loops.lower() if isinstance(loops, str) else ""
+    write = _EXAMPLES.get(named, "tb.Projection(), tb.Penalty(1e5) or tb.Baumgarte(20.0, 20.0)")
+    raise ModelError(f"loops: expected a loop method, got {shown(loops)}; write loops={write}")

@@ -85,7 +85,7 @@ from tiburon.loops.parts import (
     part_function,
     run,
 )
-from tiburon.loops.stabilization import Baumgarte
+from tiburon.loops.stabilization import LoopMethod
 from tiburon.loops.star import ArmLayout, StarLayout, layout
 from tiburon.loops.star_singular import SingularMessage, singular_motion
 from tiburon.model import Model, Plan
@@ -116,7 +116,7 @@ class Arm(NamedTuple):
     gravity: Vec3
     external: Sequence[Force] | None
     min_cut: float
-    baumgarte: Baumgarte | None = None
+    baumgarte: LoopMethod | None = None
     threshold: float = SINGULAR_SINE_SQUARED
     """Squared sine between its constraints below which the arm counts as singular."""
 
@@ -609,7 +609,7 @@ def star_parts(
     around: Setting,
     shape: StarLayout,
     min_cut: float = MIN_CUT,
-    baumgarte: Baumgarte | None = None,
+    baumgarte: LoopMethod | None = None,
     threshold: float = SINGULAR_SINE_SQUARED,
 ) -> tuple[Arm, ...]:
     """Return the arms of a star in given surroundings."""
@@ -655,7 +655,7 @@ def star_motion(
     tau: Scalars,
     *,
     min_cut: float = MIN_CUT,
-    baumgarte: Baumgarte | None = None,
+    baumgarte: LoopMethod | None = None,
     threshold: float = SINGULAR_SINE_SQUARED,
     redundant_forces: str = "shortest",
 ) -> ConstrainedMotion:
@@ -743,7 +743,7 @@ def exchanged_motion(
     exchange: Exchanged,
     *,
     min_cut: float = MIN_CUT,
-    baumgarte: Baumgarte | None = None,
+    baumgarte: LoopMethod | None = None,
 ) -> tuple[list[Scalar], list[Scalar], Scalar]:
     """Compute accelerations and constraint forces of a star whose arms several processes compute.
 

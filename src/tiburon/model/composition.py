@@ -5,6 +5,7 @@ other by name only, so everything keeps its name, or gets a prefix.
 """
 
 import copy
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import NamedTuple, TypeVar
@@ -26,6 +27,7 @@ from tiburon.model.closure import (
 )
 from tiburon.model.configuration import as_batch
 from tiburon.model.joints import Coupled, Joint
+from tiburon.model.joints.joint import JointLimits, JointPassive
 from tiburon.model.parts import JointPositions, Parts
 from tiburon.model.placements import FRAME, JOINT, LOOP, ROTATION, TRANSLATION, Placed, ends_of
 from tiburon.model.pose import Pose
@@ -37,6 +39,8 @@ Part = TypeVar(
     Body,
     Frame,
     Joint,
+    JointLimits,
+    JointPassive,
     LoopClosure,
     JointCoupling,
     Thruster,
@@ -223,6 +227,41 @@ def _held_by(parts: Parts, joint: Joint, name: str) -> Parts:
     bodies = [changed(b, joint=joint) if b.parent == WORLD else b for b in parts.bodies]
     gone = {b.joint.name for b in parts.bodies if b.parent == WORLD}
     return _without_joints(parts, gone)._replace(bodies=tuple(bodies))
+
+
+JOINT_PASSIVES = ("damping", "friction", "stiffness")
+PASSIVES = (*JOINT_PASSIVES, "springs", "gravity_compensation")
+"""What makes up the passive forces of a robot: of joints, between frames, on bodies."""
+
+
+def without_passive(parts: Parts, quantities: Collection[str]) -> Parts:
+    """Return the parts without some passive forces, each one of `PASSIVES`."""
+    gone = {word: 0.0 for word in JOINT_PASSIVES if word in quantities}
+
+    def slack(body: Body) -> Body:
+        passive = body.joint.passive
+        if passive is not None and gone:
+            rest = None if len(gone) == len(JOINT_PASSIVES) else changed(passive, **gone)
+            body = changed(body, joint=changed(body.joint, passive=rest))
+        if body.gravity_compensation and "gravity_compensation" in quantities:
+            body = changed(body, gravity_compensation=0.0)
+        return body
+
+    springs = () if "springs" in quantities else parts.springs
+    return parts._replace(bodies=tuple(map(slack, parts.bodies)), springs=springs)
+
+
+def without_limits(parts: Parts) -> Parts:
+    """Return the parts without position limits of joints."""
+
+    def free(body: Body) -> Body:
+        limits = body.joint.limits
+        if limits is None:
+            return body
+        rest = changed(limits, lower=-math.inf, upper=math.inf)
+        return changed(body, joint=changed(body.joint, limits=rest))
+
+    return parts._replace(bodies=tuple(map(free, parts.bodies)))
 
 
 def _without_joints(parts: Parts, gone: Collection[str]) -> Parts:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
-from tiburon.errors import ModelError, shown
+from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model import composition
 from tiburon.model.actuator import Actuator
 from tiburon.model.attachments import Cable, HydraulicCylinder, Spring, Thruster
@@ -462,6 +462,39 @@ class Model(StateSpace):
         """
         driven = tuple(composition.changed(actuator, servo=None) for actuator in self.actuators)
         return self._changed(self._parts._replace(actuators=driven), name)
+
+    @public
+    def without_passive(self, *quantities: str, name: str | None = None) -> "Model":
+        """Return this robot without friction, damping and springs of its joints.
+
+        Args:
+            quantities: Which: "damping", "friction" (Coulomb's), "stiffness" of joints, "springs"
+                between frames, "gravity_compensation" of bodies; all by default.
+            name: Name of the result; by default that of this robot.
+
+        Raises:
+            OptionError: If there is no such quantity.
+
+        Example:
+            ``tb.simulate(arm.without_passive(), 0.1)``
+        """
+        for word in quantities:
+            if word not in composition.PASSIVES:
+                raise OptionError("without_passive", composition.PASSIVES, word)
+        return self._changed(
+            composition.without_passive(self._parts, quantities or composition.PASSIVES), name
+        )
+
+    @public
+    def without_limits(self, *, name: str | None = None) -> "Model":
+        """Return this robot without position limits of its joints, hence without stops in runs.
+
+        Limits of velocity and force stay.
+
+        Example:
+            ``tb.simulate(arm.without_limits(), 0.1)``
+        """
+        return self._changed(composition.without_limits(self._parts), name)
 
     @public
     def lock(

@@ -20,7 +20,15 @@ from tiburon.functions.library import closure_options
 from tiburon.loops.constraints import jacobian_pattern
 from tiburon.loops.methods import cheaper_loop_method
 from tiburon.loops.metric import ArticulatedMetric
-from tiburon.loops.stabilization import Baumgarte, DeNOC, Embedding, Penalty
+from tiburon.loops.stabilization import (
+    PROJECTION,
+    Baumgarte,
+    DeNOC,
+    Embedding,
+    LoopMethod,
+    Penalty,
+    Projection,
+)
 from tiburon.loops.star import arm_numbers, layout, part_of, star
 from tiburon.model import Model, Plan, Water, World
 from tiburon.model.configuration import as_batch
@@ -132,7 +140,7 @@ class Partition:
     def numbers(self) -> tuple[int, ...]:
         """How many numbers each part sends per evaluation, with its loops; 0 for what all compute.
 
-        Of a run with the default `loop_method`, where loops are projected.
+        Of a run with the default `loops`, where loops are projected.
         """
         sent = self._legs_numbers
         return tuple(
@@ -261,7 +269,7 @@ class Partition:
         found: Array = known[0](*arrays, float(time))
         return found
 
-    def session(self, loop_method: Any = None, endpoint: Any = None) -> Any:
+    def session(self, loops: LoopMethod = PROJECTION, endpoint: Any = None) -> Any:
         """Return the parts of this process in a run that exchanges in every evaluation.
 
         Arguments as of `tiburon.parallel.session.Session`.
@@ -269,20 +277,20 @@ class Partition:
         from tiburon.parallel.session import ArmSession, BranchSession, Session
 
         if self.branches is not None:
-            return BranchSession(self, loop_method, endpoint)
-        if self.has_arms and (loop_method is None or isinstance(loop_method, Baumgarte)):
-            return ArmSession(self, loop_method, endpoint)
-        return Session(self, loop_method, endpoint)
+            return BranchSession(self, loops, endpoint)
+        if self.has_arms and isinstance(loops, (Projection, Baumgarte)):
+            return ArmSession(self, loops, endpoint)
+        return Session(self, loops, endpoint)
 
     def run(
-        self, exchange: Any, call: Callable[[], Any], loop_method: Any, adaptive: bool = False
+        self, exchange: Any, call: Callable[[], Any], loops: LoopMethod, adaptive: bool = False
     ) -> Any:
         """Carry out a run that `simulate` starts; users pass partition= there.
 
         Args:
             exchange: Where parts are computed; None for this process.
             call: Starts the run in one process.
-            loop_method: How loops are held.
+            loops: How loops are held.
             adaptive: Whether steps adapt.
 
         Raises:
@@ -293,25 +301,25 @@ class Partition:
 
         held = bool(getattr(exchange, "hold_remote", False))
         by_step = self.kind == "legs" and not adaptive
-        by_step = by_step and isinstance(loop_method, (Penalty, Embedding))
-        if held and not (by_step and isinstance(loop_method, Penalty)):
-            given = f"{self.kind}, {loop_method!r}" + (", adaptive steps" if adaptive else "")
+        by_step = by_step and isinstance(loops, (Penalty, Embedding))
+        if held and not (by_step and isinstance(loops, Penalty)):
+            given = f"{self.kind}, {loops!r}" + (", adaptive steps" if adaptive else "")
             raise OptionError(
                 "hold_remote", ('partition(robot, "legs"), Penalty(...), equal steps',), given
             )
-        if isinstance(loop_method, Embedding) and not by_step:
+        if isinstance(loops, Embedding) and not by_step:
             raise OptionError(
-                "loop_method with partition",
-                ("None", "Penalty(...)", "Baumgarte(...)", "DeNOC(...)"),
+                "loops with partition",
+                ("Projection()", "Penalty(...)", "Baumgarte(...)", "DeNOC(...)"),
                 "Embedding, which needs partition(robot, 'legs') and equal steps",
             )
 
         def session(endpoint: Any = None) -> Any:
-            if isinstance(loop_method, DeNOC):
-                return LegSession(self, loop_method, endpoint)
+            if isinstance(loops, DeNOC):
+                return LegSession(self, loops, endpoint)
             if by_step:
-                return StepSession(self, loop_method, endpoint, held)
-            return self.session(loop_method, endpoint)
+                return StepSession(self, loops, endpoint, held)
+            return self.session(loops, endpoint)
 
         if exchange is None:
             return carried_out(session(), call)

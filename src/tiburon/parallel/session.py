@@ -21,7 +21,14 @@ from tiburon.functions.assembly import resting_position
 from tiburon.loops.denoc import forward_method, forward_states, leg_parts
 from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.parts import RESULTS, exchanges, ordered_sum
-from tiburon.loops.stabilization import Baumgarte, Embedding, Penalty
+from tiburon.loops.stabilization import (
+    PROJECTION,
+    Baumgarte,
+    DeNOC,
+    Embedding,
+    LoopMethod,
+    Penalty,
+)
 from tiburon.loops.star import arm_numbers, layout
 from tiburon.loops.star_dynamics import exchanged_motion, star_motion
 from tiburon.parallel.branches import BRANCH_NUMBERS, branch_motion
@@ -102,19 +109,19 @@ class Session:
     """
 
     def __init__(
-        self, partition: Partition, loop_method: Any = None, endpoint: Endpoint | None = None
+        self, partition: Partition, loops: LoopMethod = PROJECTION, endpoint: Endpoint | None = None
     ) -> None:
         """Prepare a run.
 
         Args:
             partition: The parts.
-            loop_method: How loops are held.
+            loops: How loops are held.
             endpoint: This process; None to compute all parts here.
         """
-        self.partition, self.endpoint, self.loop_method = partition, endpoint, loop_method
+        self.partition, self.endpoint, self.loops = partition, endpoint, loops
         self.lost = ""
         self.rank = 0 if endpoint is None else endpoint.rank
-        self.solves_loops = bool(partition.model.loops) and not isinstance(loop_method, Penalty)
+        self.solves_loops = bool(partition.model.loops) and not isinstance(loops, Penalty)
         self.layout = partition.layout(loops=self.solves_loops)
         self._commands = (0, 0)
         self._outside = None if endpoint is None else OutsideFunction(self._exchange)
@@ -180,11 +187,11 @@ class Session:
         pushes: Sequence[Any] = ()
         if self.partition.model.loops:
             terms = system._constraints(here, q, v, x)
-            if isinstance(self.loop_method, Penalty):
-                forces, pushes = self.loop_method.joint_forces(terms, force)
+            if isinstance(self.loops, Penalty):
+                forces, pushes = self.loops.joint_forces(terms, force)
                 terms = None
-            elif isinstance(self.loop_method, Baumgarte):
-                terms = self.loop_method.corrected(terms)
+            elif isinstance(self.loops, Baumgarte):
+                terms = self.loops.corrected(terms)
         exchange, min_cut = self._in_kernel(system), system._min_cut
 
         def parts(*state: Any) -> tuple[Any, Any]:
@@ -297,7 +304,8 @@ class LegSession(Session):
 
     @property
     def _structure(self) -> Any:
-        return platform_on_legs(self.partition.model, self.loop_method.platform)
+        assert isinstance(self.loops, DeNOC)
+        return platform_on_legs(self.partition.model, self.loops.platform)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -384,7 +392,7 @@ class ArmSession(Session):
         """Return joint accelerations and constraint forces; arguments as in `System`."""
         if self.cuts_instead:
             return super().accelerations(system, here, q, v, x, force)
-        how: Any = {"min_cut": system._min_cut, "baumgarte": self.loop_method}
+        how: Any = {"min_cut": system._min_cut, "baumgarte": self.loops}
         exchange = self._in_kernel(system)
 
         def arms(*state: Any) -> tuple[Any, Any]:
@@ -456,11 +464,11 @@ class StepSession(Session):
     computes = False
 
     def __init__(
-        self, partition: Partition, loop_method: Any, endpoint: Any = None, held: bool = False
+        self, partition: Partition, loops: LoopMethod, endpoint: Any = None, held: bool = False
     ) -> None:
         """Prepare a run; `held` to hold the states of other parts during a step."""
         self.holds_remote = held
-        super().__init__(partition, loop_method, endpoint)
+        super().__init__(partition, loops, endpoint)
 
     @property
     def key(self) -> Hashable:
@@ -473,17 +481,17 @@ class StepSession(Session):
 
     def prepare(self, system: Any) -> None:
         """Learn how many independent velocities an embedded run has."""
-        if isinstance(self.loop_method, Embedding):
+        if isinstance(self.loops, Embedding):
             parts, free = self.layout.parts, system.coordinates.rows
             self.phases = (Phase(STATE, tuple(len(part.q) + free for part in parts)),)
 
     def after_step(self, system: Any, q: Any, w: Any) -> tuple[Any, Any]:
         """Return the states that all parts sent."""
-        if self.holds_remote or not (self.has_partners or isinstance(self.loop_method, Embedding)):
+        if self.holds_remote or not (self.has_partners or isinstance(self.loops, Embedding)):
             # they were exchanged when they were computed, or there is nobody to send them to
             return q, w
         parts, nv = self.layout.parts, system.model.nv
-        if not isinstance(self.loop_method, Embedding):
+        if not isinstance(self.loops, Embedding):
             sent = [[q[i] for i in part.q] + [w[i] for i in part.v] for part in parts]
             return self._received(system, q, w, sent)
         W = system.coordinate_rows(w[nv:])

@@ -45,11 +45,8 @@ STATES = ("q", "v", "x", "command")
 """Keywords of `simulate` that are stacked to batches."""
 
 RUN_KEYWORDS = (
-    *("q", "v", "x", "world", "fluid", "control", "command", "forces", "prescribed"),
-    *("passive", "limits", "contact", "contact_pairs", "contact_law", "contact_tolerance"),
-    *("sensors", "events", "method"),
-    *("redundancy_tolerance", "loop_method", "record", "time"),
-    "parameters",
+    *("q", "v", "x", "world", "fluid", "control", "command", "elements", "prescribed"),
+    *("contact", "sensors", "events", "method", "loops", "record", "time", "parameters"),
 )
 """Keywords of `simulate` that a sweep, its setup and the header of a store may pass on."""
 

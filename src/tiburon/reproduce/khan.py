@@ -36,7 +36,7 @@ from tiburon.functions.kinematics import kinetic_energy, potential_energy
 from tiburon.loops.denoc import forward_method, forward_states, leg_parts
 from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.parts import Exchange, exchanges
-from tiburon.loops.stabilization import DeNOC, Embedding, LoopMethod, Penalty
+from tiburon.loops.stabilization import PROJECTION, DeNOC, Embedding, LoopMethod, Penalty
 from tiburon.loops.subsystems import (
     EmbeddedState,
     PenaltyState,
@@ -183,7 +183,7 @@ def prescribed(count: int = 3001) -> Motion:
 
 
 def simulated(
-    loop_method: LoopMethod | None = None,
+    loops: LoopMethod = PROJECTION,
     *,
     dt: float = 1e-3,
     method: str = "rk4",
@@ -201,7 +201,7 @@ def simulated(
     """Run the manipulator for three seconds under the torques of the prescribed motion.
 
     Args:
-        loop_method: How loops are held; projection by default.
+        loops: How loops are held; projection by default.
         dt: Step [s].
         method: Integrator.
         gains: Feedback at the actuated joints.
@@ -228,7 +228,7 @@ def simulated(
         q=start if q is None else q,
         v=v,
         control=control,
-        loop_method=loop_method,
+        loops=loops,
         method=integrator_named(method, dt, rtol, atol, adaptive=adapts),
         execution=execution or Execution(progress=False),
         **options,
@@ -860,7 +860,7 @@ def _rates(kind: str, x: Array) -> Array:
 
 # -- methods II and III of the library ------------------------------------------------------------
 @cache
-def _run(method: LoopMethod | None, dt: float, zoo: bool = False) -> Trajectory:
+def _run(method: LoopMethod, dt: float, zoo: bool = False) -> Trajectory:
     return simulated(method, dt=dt, zoo=zoo)
 
 
@@ -998,7 +998,7 @@ class Measures(NamedTuple):
     """For 3 s with RelTol 1e-6."""
 
 
-def _time(method: LoopMethod | None, zoo: bool) -> float:
+def _time(method: LoopMethod, zoo: bool) -> float:
     """Return the time of one evaluation [us]: best of three runs, code compiled."""
     best = np.inf
     for _ in range(3):
@@ -1008,7 +1008,7 @@ def _time(method: LoopMethod | None, zoo: bool) -> float:
     return float(best / 12000.0 * 1e6)
 
 
-def _correction(method: LoopMethod | None, zoo: bool) -> float:
+def _correction(method: LoopMethod, zoo: bool) -> float:
     run = simulated(method, dt=0.001, gains=GAINS, zoo=zoo)
     places = [run.model.v_names.index(name) for name in actuated_names(run.model)]
     found = feedback_of(np.asarray(run.time), run.q[:, places], run.v[:, places])
@@ -1095,7 +1095,7 @@ def _measures() -> dict[str, Measures]:
             0.0,
             adaptive_denoc(1e-6).evaluations,
         ),
-        "projection": (None, False, ("-", "-", "18 states; nothing"), 0.0, 0),
+        "projection": (PROJECTION, False, ("-", "-", "18 states; nothing"), 0.0, 0),
     }
     found = {}
     for name, (method, zoo, words, decay, evaluations) in cases.items():
@@ -1160,14 +1160,14 @@ HELD_STATE_ERRORS = {1e-3: 8.9e-3, 1e-4: 1.1e-3}
 """Step [s], and error of held remote states after 0.5 s [rad or m], derived (ambiguity D1)."""
 
 
-def _in_parts(loop_method: Any, *, zoo: bool = False, held: bool = False, **how: Any) -> Trajectory:
+def _in_parts(
+    loops: LoopMethod, *, zoo: bool = False, held: bool = False, **how: Any
+) -> Trajectory:
     """Run the manipulator in dyads and platform, or in legs, on two threads."""
     model = load("planar_3rrr") if zoo else mechanism()
     exchange = ThreadExchange(2, hold_remote=held)
     parts = partition(model, "legs")
-    return simulated(
-        loop_method, zoo=zoo, execution=Execution(partition=parts, exchange=exchange), **how
-    )
+    return simulated(loops, zoo=zoo, execution=Execution(partition=parts, exchange=exchange), **how)
 
 
 def _bits(run: Trajectory, whole: Trajectory) -> str:
@@ -1179,11 +1179,11 @@ def _bits(run: Trajectory, whole: Trajectory) -> str:
 @cell_table("section 2.6", "distributed runs, messages counted")
 def _messages() -> Cells:
     short = STEPS * 1e-3
-    for name, loop_method, dyad in (
+    for name, loops, dyad in (
         ("I", Penalty(1e4), 4),
         ("II", Embedding("gauss", decay=10.0), 5),
     ):
-        run = _in_parts(loop_method, duration=short)
+        run = _in_parts(loops, duration=short)
         sent = [message.numbers for message in run.messages]
         times = {message.times for message in run.messages}
         yield number(f"method {name}: a dyad sends", dyad, sent[0], 0.0, DERIVED)
@@ -1194,7 +1194,7 @@ def _messages() -> Cells:
             f"{max(times)} in {STEPS} steps",
             times == {STEPS},
         )
-        whole = simulated(loop_method, duration=short)
+        whole = simulated(loops, duration=short)
         apart = float(np.abs(run.q - whole.q).max())
         yield claim(
             f"method {name}: distributed and undistributed run",

@@ -81,7 +81,7 @@ class LiftRun(NamedTuple):
 @cache
 def lift_run(method: str, dt: float) -> LiftRun:
     """Simulate the lift with torques fed forward."""
-    model = four_pumas()
+    model = four_pumas().without_passive().without_limits()
     series = lift_torques()
     home = np.array(model.poses["home"])
 
@@ -95,8 +95,6 @@ def lift_run(method: str, dt: float) -> LiftRun:
             DURATION,
             q=home,
             control=control,
-            passive=False,
-            limits=False,
             method=integrator_named(method, dt=dt),
             record=Record(dt=0.2),
             execution=Execution(progress=False),

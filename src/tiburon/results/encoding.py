@@ -25,6 +25,7 @@ from tiburon.actuation.contact_element import ContactElement
 from tiburon.arguments import annotations, mismatch
 from tiburon.contact.candidates import FIELDS
 from tiburon.errors import ModelError, RunFileError, TiburonError, shown
+from tiburon.loops.stabilization import LoopMethod
 from tiburon.model import Body, Inertia, Model, Water, World
 from tiburon.model.composition import changed
 from tiburon.results.header import Column, RunHeader
@@ -74,8 +75,7 @@ SETUP_TYPES: dict[str, tuple[type, ...]] = {
     "sensors": (tuple,),
     "events": (tuple,),
     "parameters": (dict,),
-    "redundancy_tolerance": (float, int),
-    "loop_method": (tuple,),
+    "loops": (LoopMethod,),
     "named": (dict,),
     "case_numbers": (np.ndarray,),
     "cuts": (tuple,),
@@ -90,7 +90,6 @@ SETUP_MINIMA = {
     "threads": 1,
     "dt": 5e-324,
     "begin": -math.inf,
-    "redundancy_tolerance": 0.0,
 }
 """Least values of some of these keywords."""
 

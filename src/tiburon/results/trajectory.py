@@ -353,7 +353,7 @@ class Trajectory:
             duration: Additional time [s] from where the run ended; None to reach the planned end
                 of a killed or interrupted run.
             **changes: Keywords of `simulate` that a file cannot hold and that must be passed again,
-                such as ``control=`` where it is a function, and ``forces=`` with the elements that
+                such as ``control=`` where it is a function, and ``elements=`` with those that
                 are; beside them `execution`.
 
         Returns:

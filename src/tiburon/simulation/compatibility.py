@@ -44,7 +44,7 @@ PAIRINGS = {
         "adaptive steps of an explicit method",
         "tb.Dop853(rtol=1e-12, atol=1e-13)",
     ),
-    "loop_method": Pairing(
+    "loops": Pairing(
         lambda method: _is_explicit(method) and _keeps_nothing(method),
         "an explicit method that renews the mass matrix",
         "tb.RK4(dt=1e-3)",

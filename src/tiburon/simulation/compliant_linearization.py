@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.compliant_contact import CompliantContact
-from tiburon.actuation.defaults import contact_elements
+from tiburon.actuation.compliant_contact import CompliantContactElement
+from tiburon.actuation.contact_models import ContactModel, contact_elements
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import Array, ArrayLike
@@ -31,7 +31,7 @@ SUPPORTED_KEYWORDS = ("world", "fluid", "time")
 
 def compliant_changes(
     model: Model,
-    choice: tuple[str | bool | None, Any],
+    contact: ContactModel | None,
     arrays: tuple[ArrayLike, ArrayLike, ArrayLike],
     contact_state: ArrayLike | None,
     conditions: DynamicsCall,
@@ -40,7 +40,7 @@ def compliant_changes(
 
     Args:
         model: The robot.
-        choice: The arguments `contact` and `contact_pairs` of `linearize`.
+        contact: As `linearize` takes it.
         arrays: Configuration, velocity and joint force.
         contact_state: Discrete states of the contacts as in `run.z`; by default those of contacts
             that closed where they are.
@@ -53,7 +53,7 @@ def compliant_changes(
         ModelError: If a keyword cannot act together with compliant contact.
         ShapeError: If the states of contacts do not fit.
     """
-    posed = _posed(model, choice, contact_state, conditions)
+    posed = _posed(model, contact, contact_state, conditions)
     if posed is None:
         return None
     kernel = _kernel(posed.system, posed.fresh)
@@ -65,7 +65,7 @@ def compliant_changes(
 
 def compliant_step(
     model: Model,
-    choice: tuple[str | bool | None, Any],
+    contact: ContactModel | None,
     arrays: tuple[ArrayLike, ArrayLike, ArrayLike],
     dt: ArrayLike,
     contact_state: ArrayLike | None,
@@ -75,13 +75,13 @@ def compliant_step(
 
     Args:
         model: The robot.
-        choice: See `compliant_changes`.
+        contact: See `compliant_changes`.
         arrays: See `compliant_changes`.
         dt: Length of the step [s], shape (...).
         contact_state: See `compliant_changes`.
         conditions: Shared keywords.
     """
-    posed = _posed(model, choice, contact_state, conditions)
+    posed = _posed(model, contact, contact_state, conditions)
     if posed is None:
         return None
     kernel = _step_kernel(posed.system, posed.fresh)
@@ -106,13 +106,13 @@ class _Posed(NamedTuple):
 
 def _posed(
     model: Model,
-    choice: tuple[str | bool | None, Any],
+    contact: ContactModel | None,
     contact_state: ArrayLike | None,
     conditions: DynamicsCall,
 ) -> _Posed | None:
     """Return the robot on its contacts, None if nothing can touch; see `compliant_changes`."""
     world = world_with(conditions.get("world"), conditions.get("fluid")) or DEFAULT_WORLD
-    elements = contact_elements(model, world, *choice)
+    elements = contact_elements(model, world, contact)
     if not elements:
         return None
     refused = [
@@ -123,11 +123,11 @@ def _posed(
     if refused:
         raise ModelError(
             f"linearize with compliant contact: expected {', '.join(SUPPORTED_KEYWORDS)} alone, "
-            f"got {refused[0]}; leave it out, or pass contact=False"
+            f"got {refused[0]}; leave it out, or pass contact=None"
         )
     (element,) = elements
-    assert isinstance(element, CompliantContact)
-    system = surrounded(model, world, None, None, False).system((element,))
+    assert isinstance(element, CompliantContactElement)
+    system = surrounded(model, world, None, None).system((element,))
     fresh = contact_state is None
     z = system.z0 if fresh else np.asarray(contact_state, dtype=np.float64)
     if z.shape[-1:] != system.z0.shape:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
-from tiburon.actuation.defaults import contact_elements
-from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.actuation.contact_models import ContactModel, contact_elements
+from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.derivatives.dynamics import (
     AccelerationTerms,
@@ -681,27 +681,24 @@ CONTACTS = "linearized contacts"
 """What models remember: the contacts of the last world, and which of them were requested."""
 
 
-def contacts_of(
-    model: Model, world: World, contact: str | bool | None, pairs: Sequence[tuple[str, str]] | None
-) -> ContactsOf | None:
+def contacts_of(model: Model, world: World, contact: ContactModel | None) -> ContactsOf | None:
     """Return the rigid contacts of a robot with its world; None for none.
 
     Raises:
         ModelError: If contact is not rigid, or the robot has loops.
     """
-    chosen = None if pairs is None else tuple(tuple(pair) for pair in pairs)
     known = model.derived.get(CONTACTS)
-    if known is not None and known[0] is world and known[1] == (contact, chosen):
+    if known is not None and known[0] is world and known[1] == contact:
         kept: ContactsOf | None = known[2]
         return kept
-    elements = contact_elements(model, world, contact, pairs)
+    elements = contact_elements(model, world, contact)
     found = None
     if elements:
         (element,) = elements
-        if not isinstance(element, RigidContact):
+        if not isinstance(element, RigidContactElement):
             raise ModelError(
                 f"linearize of model {model.name!r}: expected rigid contact, got "
-                f"{type(element).__name__}; pass contact='rigid', or contact=False for none"
+                f"{type(element).__name__}; write contact=tb.RigidContact(), or contact=None"
             )
         refuse_meshes(element.candidates, "linearize")
         names = element.point_names
@@ -718,7 +715,7 @@ def contacts_of(
             np.array(start, np.float64),
             System(model, world, elements, steps=True) if general else None,
         )
-    model.derived[CONTACTS] = (world, (contact, chosen), found)
+    model.derived[CONTACTS] = (world, contact, found)
     return found
 
 
@@ -775,7 +772,7 @@ def _linearize_system(
             raise ModelError(
                 f"linearize of model {system.model.name!r}: steps with contact of robots with "
                 "loops, prescribed motion, hulls at a free surface or shapes that touch each other "
-                f"take no {name}=; leave it out, or pass contact=False"
+                f"take no {name}=; leave it out, or pass contact=None"
             )
     q, v, tau, dt, z = arrays
     shape = np.shape(z)

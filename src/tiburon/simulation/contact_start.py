@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tiburon.actuation.compliant_contact import CompliantContact
+from tiburon.actuation.compliant_contact import CompliantContactElement
 from tiburon.actuation.contact_element import POINT_STATES
-from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.arrays import Array, ArrayLike
 from tiburon.contact.candidates import Candidate
 from tiburon.functions.contact import AT_REST, contacts_among
@@ -37,7 +37,7 @@ def starting_states(
     if system.contact is not None:
         element, at, _ = system.contact
         # event-driven runs decide all modes themselves
-        if isinstance(element, (RigidContact, CompliantContact)):
+        if isinstance(element, (RigidContactElement, CompliantContactElement)):
             own = system.z0[at]
             found[:, at] = contact_states(
                 system.model, element.candidates, own, q, v, time, geometry_of(rows)

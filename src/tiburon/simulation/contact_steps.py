@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.compliant_contact import CompliantContact
+from tiburon.actuation.compliant_contact import CompliantContactElement
 from tiburon.algorithms.crba import crba
 from tiburon.arrays import Array
 from tiburon.contact.candidates import numbers_of, surfaces_of
@@ -199,7 +199,11 @@ def refuse_long_contact_steps(
         DomainError: If a step is too long; the message names the contact and the largest step.
     """
     contact = None if system.contact is None else system.contact[0]
-    if not isinstance(contact, CompliantContact) or contact.law is not None or method.is_implicit:
+    if (
+        not isinstance(contact, CompliantContactElement)
+        or contact.law is not None
+        or method.is_implicit
+    ):
         return
     accepted = system.kept.setdefault("contact steps", {})
     key = (method.name, dt, time, positions[0].tobytes())
@@ -225,7 +229,9 @@ def refuse_long_contact_steps(
 
 def _refusal(method: Method, dt: float, step: float, mode: Oscillator) -> DomainError:
     """Return the error of a step that is too long for a mode."""
-    others = f"method=tb.Rosenbrock.fixed({dt:g}), a smaller stiffness, or contact='rigid'"
+    others = (
+        f"method=tb.Rosenbrock.fixed({dt:g}), a smaller stiffness, or contact=tb.RigidContact()"
+    )
     if not step:
         return DomainError(
             f"method with compliant contact {mode.point!r}",

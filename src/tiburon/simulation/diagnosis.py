@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.rigid_contact import OWN_STATES, RigidContact
+from tiburon.actuation.rigid_contact import OWN_STATES, RigidContactElement
 from tiburon.arrays import Array, NDArray
 from tiburon.errors import DomainError, NonFiniteError
 from tiburon.functions.assembly import RANK_TOLERANCE, open_loops, resting_position
@@ -13,7 +13,7 @@ from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.contact import contacts_among
 from tiburon.functions.dynamics import mass_matrix
 from tiburon.functions.parameters import geometry_of
-from tiburon.loops.stabilization import Baumgarte, DeNOC, Embedding, Penalty
+from tiburon.loops.stabilization import Baumgarte, DeNOC, Embedding, Penalty, Projection
 from tiburon.model import Model
 from tiburon.results.outcome import Outcomes
 from tiburon.simulation.integrators.manifold import Manifold
@@ -225,15 +225,17 @@ def report_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) ->
             case,
             f"; contact {point!r} had impulses of a residual of {largest[case]:.2g} in some step, "
             f"above the tolerance {element.tolerance:.2g}: take a smaller dt or a larger "
-            "contact_tolerance",
+            "RigidContact: tolerance",
         )
 
 
-def _rigid_states(system: System, held: Array, cases: int) -> tuple[RigidContact, dict[str, Array]]:
+def _rigid_states(
+    system: System, held: Array, cases: int
+) -> tuple[RigidContactElement, dict[str, Array]]:
     """Return rigid contact and its states beside those of its points, by name, one per case."""
     assert system.contact is not None
     element, at_z, _ = system.contact
-    assert isinstance(element, RigidContact)
+    assert isinstance(element, RigidContactElement)
     z = held.reshape(cases, -1)[:, system.discrete][:, at_z]
     return element, dict(zip(OWN_STATES, z[:, element.own_states].T, strict=True))
 
@@ -285,7 +287,7 @@ def report_penetration(
 
 # gains of loop methods
 
-WITHOUT_METHOD = "leave loop_method out"
+WITHOUT_METHOD = "write loops=tb.Projection()"
 """What always helps: projections have no gains, and pass singular configurations."""
 
 STABLE_PRODUCT = 0.7
@@ -306,7 +308,7 @@ def stable_choice(system: System, method: str, dt: float, q: Array, time: float)
         q: A configuration [m or rad], shape (nq,).
         time: Its time [s].
     """
-    kind = system.loop_method
+    kind = system.loops
     product = STABLE_PRODUCT if METHODS[method].points == 1 else STABLE_PRODUCT_OF_BLOCKS
     name = type(kind).__name__
     if isinstance(kind, Penalty):
@@ -383,7 +385,7 @@ def report_rank_changes(
         parameters: Tables of run-time parameters, of which those of the geometry count.
     """
     model, rows = system.model, recorder.count
-    if isinstance(system.loop_method, Penalty) or system.switch_places or rows < 2:
+    if isinstance(system.loops, Penalty) or system.switch_places or rows < 2:
         return
     cases = len(outcomes)
     places = _looked_at(rows, min(1 + steps // STEPS_PER_CHECK, MAX_CHECKS // cases))
@@ -402,7 +404,7 @@ def report_rank_changes(
             how: Any = {"time": now, "parameters": geometry_of(parameters, which)}
             s = np.linalg.svd(loop_jacobian(model, q[there], **how), compute_uv=False)
             rank = np.sum(s > cut * s[:, :1], axis=1)
-            if system.loop_method is not None:
+            if not isinstance(system.loops, Projection):
                 left = np.abs(constraint_residual(model, q[there], **how)).max(axis=-1)
                 rank = np.where(left > REPORTED_OPENING, -1, rank)
             found[there] = rank
@@ -442,8 +444,8 @@ def report_open_loops(
         outcomes: One per case.
         parameters: Tables of run-time parameters, of which those of the geometry count.
     """
-    model, rows, method = system.model, recorder.count, system.loop_method
-    if method is None or isinstance(method, Penalty) or system.switch_places or rows < 2:
+    model, rows, method = system.model, recorder.count, system.loops
+    if isinstance(method, (Projection, Penalty)) or system.switch_places or rows < 2:
         return
     cases = len(outcomes)
     places = _looked_at(rows, MAX_CHECKS // cases)

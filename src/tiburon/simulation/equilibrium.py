@@ -325,9 +325,9 @@ class ClosedStates:
         """Store velocity [m/s or rad/s] and time [s]; refuse switched loops."""
         if system.switch_places:
             raise ModelError(
-                f"forces: modes are those of loops that stay as they are, got a LoopSwitch of loop "
-                f"{next(iter(system.switch_places))!r}; leave it out, and where its loop is open "
-                "leave the loop out of the model"
+                "elements: modes are those of loops that stay as they are, got a LoopSwitch of "
+                f"loop {next(iter(system.switch_places))!r}; leave it out, and where its loop is "
+                "open leave the loop out of the model"
             )
         self.system, self.model, self.v, self.time = system, system.model, v, time
         self._is_velocity = np.array(is_velocity_constraint(self.model), dtype=bool)

@@ -961,7 +961,7 @@ def _place(state: State, loop: str) -> int:
     known = state.system.switch_places
     if loop not in known:
         raise UnknownNameError(
-            "switched loop", loop, known, where="this run", listing="forces=[LoopSwitch(...)]"
+            "switched loop", loop, known, where="this run", listing="elements=[LoopSwitch(...)]"
         )
     if np.ndim(state.q) != 1:
         raise ShapeError("state", "one case", f"shape {np.shape(state.q)}")

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
-from tiburon.actuation.exact_contact import MODE_STATES, ExactContact
+from tiburon.actuation.exact_contact import MODE_STATES, ExactContactElement
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import Array, NDArray
 from tiburon.contact.candidates import driven_joints
@@ -150,7 +150,11 @@ class ContactWatch(Watch):
     """The margins of all contact points, then the events of the user."""
 
     def __init__(
-        self, element: ExactContact, events: Sequence[Event | TimeEvent], begin: float, dt: float
+        self,
+        element: ExactContactElement,
+        events: Sequence[Event | TimeEvent],
+        begin: float,
+        dt: float,
     ) -> None:
         """List the margins and the user's events."""
         super().__init__(events, begin, dt)
@@ -183,7 +187,7 @@ def exact_watch(
     """Return what native loops look for in an event-driven run."""
     assert system.contact is not None
     element = system.contact[0]
-    assert isinstance(element, ExactContact)
+    assert isinstance(element, ExactContactElement)
     return ContactWatch(element, events, begin, dt)
 
 
@@ -194,17 +198,19 @@ def refuse_other_discrete_states(system: System) -> None:
         ModelError: If another element than contact has discrete states.
     """
     for element in system.elements:
-        if not isinstance(element, ExactContact) and element.discrete_state_names(system.model):
+        if not isinstance(element, ExactContactElement) and element.discrete_state_names(
+            system.model
+        ):
             raise ModelError(
                 f"element {element.name!r}: has discrete states, which equal steps update; "
-                "contact='exact' takes steps of its own: leave the element out, or pass "
-                "contact='rigid'",
+                "exact contact takes steps of its own: leave the element out, or write "
+                "contact=tb.RigidContact()",
                 name=element.name,
             )
     if system.own_z_names:
         raise ModelError(
             f"control: has the discrete state {system.own_z_names[0]!r}, which equal steps update; "
-            "contact='exact' takes steps of its own: pass contact='rigid'"
+            "exact contact takes steps of its own: write contact=tb.RigidContact()"
         )
 
 
@@ -431,7 +437,7 @@ class ExactRun(AdaptiveRun):
         super().__init__(system, setup, events, state, held, hold, one=one, memory=memory)
         assert system.contact is not None
         element, at_z, _ = system.contact
-        assert isinstance(element, ExactContact)
+        assert isinstance(element, ExactContactElement)
         self._names = element.point_names
         count = len(self._names)
         start = system.discrete.start + at_z.start
@@ -641,7 +647,7 @@ class ExactRun(AdaptiveRun):
             name = self._names[event // EVENTS_PER_POINT]
         message = (
             f"contact {name!r} changes without end from {when:.9g} s on (Zeno behavior); record "
-            "more often, or simulate with contact='rigid'"
+            "more often, or simulate with contact=tb.RigidContact()"
         )
         self.close_as(case, "zeno", when, message, event=name)
         self.leave(np.array([case]))
@@ -794,7 +800,7 @@ class ExactRun(AdaptiveRun):
         listed = ", ".join(repr(self._names[k]) for k in np.flatnonzero(closed))
         return (
             f"no modes of the contacts {listed} were found that satisfy Coulomb's law; simulate "
-            "with contact='rigid'"
+            "with contact=tb.RigidContact()"
         )
 
     def _pushed(self, row: Array, now: _Contacts, impulse: Array) -> Array:
@@ -840,7 +846,7 @@ class ExactRun(AdaptiveRun):
             listed = ", ".join(repr(self._names[k]) for k in np.flatnonzero(touched))
             warnings.warn(
                 f"exact run: impulses of the contacts {listed} satisfy the laws of contact to "
-                f"{residual:.3g} of the largest only; compare with contact='rigid'",
+                f"{residual:.3g} of the largest only; compare with contact=tb.RigidContact()",
                 TiburonWarning,
                 stacklevel=2,
             )

@@ -19,6 +19,7 @@ import numpy as np
 
 from tiburon.actuation.prescribed import PrescribedMotion
 from tiburon.arrays import Array, NDArray
+from tiburon.loops.stabilization import Projection
 from tiburon.native.code import Code, Part
 from tiburon.native.engine import LONG_ROW
 from tiburon.native.kernel import Kernel
@@ -1132,9 +1133,9 @@ def _advice(
         return "enlarge the grid, or stop the robot before its border"
     if quantity.endswith(UNSOLVED):
         return (
-            "take a smaller dt or a larger contact_tolerance; look for bodies that others or "
-            "prescribed motion press into each other, and for friction too large for a step "
-            "without jamming"
+            "take a smaller dt or a larger tolerance of RigidContact; look for bodies that "
+            "others or prescribed motion press into each other, and for friction too large for a "
+            "step without jamming"
         )
     change = "a smaller dt (`tiburon check` advises one)"
     if quantity.startswith("gap of loop"):
@@ -1143,7 +1144,7 @@ def _advice(
         if not tolerance:
             larger = "a redundancy_tolerance where constraints nearly repeat each other"
         change = f"{larger}, {change}"
-    elif system.loop_method is not None:
+    elif not isinstance(system.loops, Projection):
         change = f"{stable_choice(system, method, dt, q, time)}, or {WITHOUT_METHOD}"
     elif method != "rosenbrock" and not (
         # implicit methods do not follow paths around loops

@@ -116,7 +116,7 @@ def integrate_rk4(
         marks = np.minimum(np.arange(0, steps + record_every, record_every), steps)
         shapes = [(len(marks), *batch, count) for count in (model.nq, model.nv)]
         return StateRecord(begin + marks * dt, *(np.zeros(shape) for shape in shapes))
-    system = surrounded(model, world, fluid, None, False).system()
+    system = surrounded(model, world, fluid, None).system()
     setup = RunSetup(model, around, (), METHOD, dt, begin, steps, record_every, rtol=1.0, atol=1.0)
 
     def show(done: float, duration: float) -> None:

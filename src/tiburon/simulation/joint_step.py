@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.joint_laws import HeldLaw
-from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.contact.rigid import (
     TOLERANCE,
     BoundRow,
@@ -367,7 +367,7 @@ def solved_end(
         return found, ()
     assert system.contact is not None
     element, at_z, _ = system.contact
-    assert isinstance(element, RigidContact)
+    assert isinstance(element, RigidContactElement)
     gaps, points, own, tolerance = posed.contact
     return element.finish_step(
         gaps,
@@ -400,7 +400,7 @@ def _states_after(
     at_z, after = system.laws[1], list(z)
     if system.contact is not None and system.ends_in_contact:
         element, at_contact, _ = system.contact
-        assert isinstance(element, RigidContact)
+        assert isinstance(element, RigidContactElement)
         after[at_contact] = states or element.states_apart(z[at_contact])
     own = z[at_z]
     after[at_z] = (*(0.0 for _ in own[:-1]), own[-1])

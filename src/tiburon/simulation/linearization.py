@@ -14,13 +14,18 @@ from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
 
-from tiburon.actuation.defaults import contact_elements
+from tiburon.actuation.contact_models import (
+    DEFAULT_CONTACT,
+    CompliantContact,
+    ContactModel,
+    DefaultContact,
+    checked_contact,
+)
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.contact.candidates import acts_by_default
 from tiburon.errors import ModelError
 from tiburon.functions.derivatives import acceleration_derivatives
 from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall, takes_conditions
@@ -430,8 +435,7 @@ def linearize(
     tau: ArrayLike,
     *,
     dt: ArrayLike | None = None,
-    contact: str | bool | None = None,
-    contact_pairs: Sequence[tuple[str, str]] | None = None,
+    contact: ContactModel | None = DEFAULT_CONTACT,
     contact_state: ArrayLike | None = None,
     closure: bool | None = None,
     **conditions: Unpack[DynamicsCall],
@@ -461,9 +465,8 @@ def linearize(
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
         dt: Length of a step [s], shape (...); None for continuous time.
-        contact: "rigid", "compliant", False for none, or None: as in `simulate`, by the ground of
-            the world, and by pairs of the robot.
-        contact_pairs: As in `simulate`.
+        contact: `RigidContact`, `CompliantContact` or None for none; as in `simulate`, by the
+            ground of the world, and by pairs of the robot by default.
         contact_state: Discrete states of the contact points as in `run.z` of a run, shape
             (..., 4 points); with compliant contact all discrete states of contacts. By default all
             points stick where they touch, compliant ones at the end of an unloaded spring.
@@ -485,31 +488,27 @@ def linearize(
         ``A, B = tb.linearize(arm, q, v, tau, dt=0.01)``
     """
     world = world_with(conditions.get("world"), conditions.get("fluid")) or DEFAULT_WORLD
-    soft = contact == "compliant" or (
-        contact is None and world.ground is not None and world.ground.normal_stiffness > 0.0
-    )
+    chosen = checked_contact(contact)
+    if isinstance(chosen, DefaultContact):
+        chosen = chosen.chosen(model, world)
+    touching = (contact, contact_state)
     check = closure_options(model, closure)
-    if soft:
-        return _with_springs(
-            model, (q, v, tau), dt, (contact, contact_pairs, contact_state), conditions, check
-        )
-    if contact is not False and (contact or acts_by_default(model, world, contact_pairs)):
+    if isinstance(chosen, CompliantContact):
+        return _with_springs(model, (q, v, tau), dt, touching, conditions, check)
+    if chosen is not None:
         from tiburon.functions.closed_loops import check_closed
         from tiburon.simulation.contact_linearization import contacts_of, linearize_contact
 
-        contacts = contacts_of(model, world, contact, contact_pairs)
+        contacts = contacts_of(model, world, contact)
         if contacts is not None:
             if dt is None:
                 raise ModelError(
                     f"linearize of model {model.name!r}: rigid contact acts in steps, got "
-                    "continuous time; pass dt=, or contact=False to leave contact out"
+                    "continuous time; pass dt=, or contact=None to leave contact out"
                 )
             if check:
                 check_closed(model, q, v, time=conditions.get("time"))
             return linearize_contact(model, contacts, (q, v, tau, dt, contact_state), conditions)
-    elif contact is False:
-        # pairs without contact are refused
-        contact_elements(model, world, contact, contact_pairs)
     if contact_state is not None:
         raise ModelError("contact_state: expected a world with contact, got none; leave it out")
     kind, step = (_CONTINUOUS, ()) if dt is None else (_STEP, (dt,))
@@ -520,7 +519,7 @@ def _with_springs(
     model: Model,
     arrays: tuple[ArrayLike, ArrayLike, ArrayLike],
     dt: ArrayLike | None,
-    contact: tuple[str | bool | None, Any, ArrayLike | None],
+    touching: tuple[ContactModel | None, ArrayLike | None],
     conditions: DynamicsCall,
     check: Options,
 ) -> Linearization:
@@ -528,15 +527,15 @@ def _with_springs(
     from tiburon.functions.closed_loops import check_closed
     from tiburon.simulation.compliant_linearization import compliant_changes, compliant_step
 
-    chosen, pairs, state = contact
+    contact, state = touching
     if dt is not None:
         movable_joints(model)
-        step = compliant_step(model, (chosen, pairs), arrays, dt, state, conditions)
+        step = compliant_step(model, contact, arrays, dt, state, conditions)
         if step is None:
             return _STEP.call(model, (*arrays, dt), conditions, check)
         if check:
             check_closed(model, *arrays[:2], time=conditions.get("time"))
         return Linearization(*step)
     found = _CONTINUOUS.call(model, arrays, conditions, check)
-    A = compliant_changes(model, (chosen, pairs), arrays, state, conditions)
+    A = compliant_changes(model, contact, arrays, state, conditions)
     return found if A is None else found._replace(A=A)

@@ -132,7 +132,7 @@ def _starting_row(
             "q",
             f"a configuration with {count} degrees of freedom, as at the start of the first case",
             f"one with {own}: one of them is singular",
-            advice="start elsewhere, or leave loop_method out",
+            advice="start elsewhere, or write loops=tb.Projection()",
         )
     if isinstance(method, DeNOC):
         found = select_motors(model, method, q, count)
@@ -146,14 +146,14 @@ def _starting_row(
             f"{', '.join(named) or 'joints selected here'}, which do not at this configuration",
             advice="name others, or leave them out to have them selected"
             if named
-            else "start elsewhere, or leave loop_method out",
+            else "start elsewhere, or write loops=tb.Projection()",
         )
     return found
 
 
 def starting_coordinates(system: System, q: Array) -> Array:
     """Return the states of the element for each case, shape (cases, states); q has (cases, nq)."""
-    method, place = system.loop_method, system.coordinates
+    method, place = system.loops, system.coordinates
     assert isinstance(method, (Embedding, DeNOC))
     assert place is not None
     how = (place.rows, system.redundancy_tolerance)
@@ -162,7 +162,7 @@ def starting_coordinates(system: System, q: Array) -> Array:
 
 def coordinates_events(system: System) -> tuple[Event, ...]:
     """Return the event at which other independent velocities are selected."""
-    method, place = system.loop_method, system.coordinates
+    method, place = system.loops, system.coordinates
     if place is None:
         return ()
     assert isinstance(method, (Embedding, DeNOC))

@@ -312,10 +312,8 @@ def modes(
     commands: Mapping[str, Any] | ArrayLike | None = None,
     world: World | None = None,
     fluid: Water | None = None,
-    forces: Iterable[object] = (),
+    elements: Iterable[object] = (),
     control: Callable[..., Any] | None = None,
-    passive: bool = True,
-    limits: bool = True,
     time: float = 0.0,
     solve: bool = True,
     tolerance: float = 1e-9,
@@ -338,10 +336,8 @@ def modes(
         commands: Constant commands of actuators and thrusters: by name, or one value for each.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
         fluid: The water the robot is in: short for a world of this fluid.
-        forces: Elements in addition to those of the robot, as for `simulate`.
+        elements: Elements in addition to those of the robot, as for `simulate`.
         control: A controller marked with `traced`: the modes are then those of the closed loop.
-        passive: Whether joints have their damping and springs.
-        limits: Whether joints have their stops.
         time: Time [s], for driven joints and unsteady water.
         solve: Whether to move to the nearest equilibrium; otherwise q is taken as it is, and
             `Modes.residual` holds the acceleration there.
@@ -367,8 +363,8 @@ def modes(
             "its derivatives, write @tb.traced above it"
         )
     around = world_with(world, fluid, one_case="modes")
-    own = elements_of(model, passive=passive, limits=limits)
-    system = System(model, around, [*map(_smooth, own), *as_elements(forces)], control)
+    own = map(_smooth, elements_of(model))
+    system = System(model, around, [*own, *as_elements(elements)], control)
     row: list[Any] = [0.0] * len(system.command_names)
     if tau is not None:
         row = system.commands.fill(row, vector("tau", tau, model.nv))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.errors import ModelError, OptionError, shown
+from tiburon.loops.stabilization import PROJECTION
 from tiburon.model import Model
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.compatibility import refuse_method
@@ -55,7 +56,7 @@ def run_in_parts(
     found: Trajectory = execution.partition.run(
         execution.exchange,
         call,
-        options.get("loop_method"),
+        options.get("loops", PROJECTION),
         isinstance(method, Integrator) and method.is_adaptive,
     )
     return found

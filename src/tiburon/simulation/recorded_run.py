@@ -18,6 +18,7 @@ from tiburon.arrays import Array
 from tiburon.contact.candidates import Candidate
 from tiburon.errors import ModelError, RunFileError
 from tiburon.loops.reactions import opened
+from tiburon.loops.stabilization import PROJECTION
 from tiburon.model import Model, World
 from tiburon.results.header import RunHeader, missing_world
 from tiburon.results.quantities import States
@@ -96,15 +97,8 @@ class RecordedSystem:
         """The system; None where elements are code that the file of the run could not hold."""
         if any(isinstance(element, str) for element in self.header.elements):
             return None
-        tolerance = self.header.setup.get("redundancy_tolerance", 0.0)
-        return System(
-            self.model,
-            self.world,
-            self.header.elements,
-            redundancy_tolerance=tolerance,
-            loop_method=self.header.setup.get("loop_method", ()),
-            steps=True,
-        )
+        loops = self.header.setup.get("loops", PROJECTION)
+        return System(self.model, self.world, self.header.elements, loops=loops, steps=True)
 
     @property
     def output_names(self) -> tuple[str, ...]:
@@ -130,7 +124,7 @@ class RecordedSystem:
         """Continue a run; `Trajectory.resume` describes the arguments."""
         from tiburon.simulation.simulate import resume_run
 
-        given = {element.name: element for element in changes.pop("forces", ())}
+        given = {element.name: element for element in changes.pop("elements", ())}
         elements = tuple(
             given.get(element, element) if isinstance(element, str) else element
             for element in run.header.elements
@@ -138,7 +132,7 @@ class RecordedSystem:
         missing = {name: name for name in run.header.missing if name not in changes}
         lost = [repr(element) for element in elements if isinstance(element, str)]
         if lost:
-            missing[f"element {' and '.join(lost)}"] = "forces"
+            missing[f"element {' and '.join(lost)}"] = "elements"
         if missing:
             raise RunFileError(
                 run.place,

@@ -21,6 +21,7 @@ from tiburon.errors import (
     RunInterruptedError,
     shown,
 )
+from tiburon.loops.stabilization import PROJECTION, DeNOC, Embedding, LoopMethod
 from tiburon.model import Model, World
 from tiburon.model.joints import Driven
 from tiburon.results.checkpoint import Checkpoint
@@ -108,9 +109,8 @@ class RunSetup(NamedTuple):
     parameters: Mapping[str, Any] = MappingProxyType({})
     """Tables of run-time parameters as code takes them."""
     threads: int | None = None
-    redundancy_tolerance: float = 0.0
-    loop_method: tuple[Any, ...] = ()
-    """How loops are held, as `checked_loop_method` returns it; empty for projections."""
+    loops: LoopMethod = PROJECTION
+    """How loops are held."""
     named: Mapping[str, Any] = MappingProxyType({})
     """Values by name that replace those of robot, surroundings, elements and controller."""
     case_numbers: Any = None
@@ -123,6 +123,11 @@ class RunSetup(NamedTuple):
         """Whether the controller is part of the native loop."""
         return self.control is not None and is_traced(self.control)
 
+    @property
+    def has_coordinates(self) -> bool:
+        """Whether independent velocities are integrated."""
+        return isinstance(self.loops, (Embedding, DeNOC))
+
     def system_options(self) -> dict[str, Any]:
         """Return what the system takes beside robot, surroundings and elements."""
         sensed = [(s.name, len(s.channel_names(self.model))) for s in self.sensors]
@@ -130,8 +135,7 @@ class RunSetup(NamedTuple):
             "control": self.control if self.traced else None,
             "held": self.traced and self.hold is not None,
             "sensed": sensed if self.traced else (),
-            "redundancy_tolerance": self.redundancy_tolerance,
-            "loop_method": self.loop_method,
+            "loops": self.loops,
         }
 
     def system(self, partition: Any = None) -> System:
@@ -340,7 +344,7 @@ def _run(
             f"discrete state {system.z_names[0]!r}: expected a one-step method with equal steps, "
             f"got {kind} method {setup.method!r}; write method=tb.RK4(dt={setup.dt:g})"
         )
-    selection = coordinates_events(system) if system.loop_method else ()
+    selection = coordinates_events(system) if system.coordinates is not None else ()
     events = (*setup.events, *selection)
     own = Watch if setup.events or not selection else CoordinatesWatch
     watch = own(events, setup.begin, setup.dt) if events else None

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.contact_element import ContactElement
-from tiburon.actuation.defaults import as_elements, contact_elements, elements_of
+from tiburon.actuation.contact_models import DEFAULT_CONTACT, contact_elements
+from tiburon.actuation.defaults import as_elements, elements_of
 from tiburon.actuation.element import Element, structure_of
 from tiburon.actuation.joint_laws import LawChoice
 from tiburon.actuation.joint_stops import JointStops
@@ -75,10 +76,8 @@ def parameters(
     *,
     world: World | None = None,
     fluid: Water | Sequence[Water] | None = None,
-    forces: Sequence[Any] = (),
+    elements: Sequence[Any] = (),
     control: Any = None,
-    passive: bool | str = True,
-    limits: bool = True,
 ) -> ParameterTable:
     """List all parameters that ``parameters=`` of `simulate` accepts by name, with their values.
 
@@ -90,10 +89,8 @@ def parameters(
         model: The robot.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
         fluid: The water the robot is in: short for a world of this fluid.
-        forces: Further elements, besides the robot's own.
+        elements: Further elements, besides the robot's own.
         control: A traced controller.
-        passive: As `simulate` takes it.
-        limits: As `simulate` takes it.
 
     Returns:
         Parameters by name, each with `value`, `shape` and `unit`.
@@ -103,9 +100,8 @@ def parameters(
     """
     check_places(model, world)
     around = world_with(world, fluid) or DEFAULT_WORLD
-    extra = as_elements(forces) if forces else ()
-    extra = (*extra, *contact_elements(model, around, None))
-    return ParameterTable(_known(model, around, extra, control, passive, limits))
+    extra = (*as_elements(elements), *contact_elements(model, around, DEFAULT_CONTACT))
+    return ParameterTable(_known(model, around, extra, control))
 
 
 @public
@@ -132,7 +128,7 @@ def with_parameters(
     check_places(model, None)
     wet = any(body.fluid is not None for body in model.bodies)
     around = World(fluid=Water()) if wet else DEFAULT_WORLD
-    known = _known(model, around, (), None, True, True)
+    known = _known(model, around, (), None)
     known = {key: item for key, item in known.items() if item.part not in ("gravity", "fluid")}
     values = read_values(known, parameters)
     for key, array in values.items():
@@ -148,19 +144,14 @@ def with_parameters(
 
 
 def _known(
-    model: Model,
-    world: World,
-    forces: Sequence[Element],
-    control: Any,
-    passive: bool | str,
-    limits: bool,
+    model: Model, world: World, elements: Sequence[Element], control: Any
 ) -> dict[str, Parameter]:
     found = dynamics_parameters(model, world)
-    touches = any(isinstance(element, ContactElement) for element in forces)
+    touches = any(isinstance(element, ContactElement) for element in elements)
     for item in (
-        *_joint_parameters(model, passive, limits),
-        *_part_parameters(model, passive),
-        *_force_parameters(forces),
+        *_joint_parameters(model),
+        *_part_parameters(model),
+        *_element_parameters(elements),
         *ground_parameters(world.ground if touches else None),
         *_control_parameters(control),
     ):
@@ -173,31 +164,31 @@ def _known(
     return found
 
 
-def _joint_parameters(model: Model, passive: bool | str, limits: bool) -> Iterator[Parameter]:
+def _joint_parameters(model: Model) -> Iterator[Parameter]:
     for joint in model.joints:
         count = joint.dof
         if not count:
             continue
         own = joint.passive or JointPassive()
-        for word in PASSIVE if passive else ():
+        for word in PASSIVE:
             value = getattr(own, word)
             several = isinstance(value, tuple) or count == 1
             value = value if several else (value,) * count
             yield parameter("joint", joint.name, word, value, ("passive", word))
-        if limits and joint.limits is not None:
+        if joint.limits is not None:
             for word in ("lower", "upper"):
                 value = getattr(joint.limits, word)
                 if np.isfinite(value).all():
                     yield parameter("joint", joint.name, word, value, ("limits", word))
 
 
-def _part_parameters(model: Model, passive: bool | str) -> Iterator[Parameter]:
+def _part_parameters(model: Model) -> Iterator[Parameter]:
     kinds: dict[str, tuple[Any, ...]] = {
         "actuator": model.actuators,
         "thruster": model.thrusters,
         "cylinder": model.cylinders,
         "cable": model.cables,
-        "spring": model.springs if passive else (),
+        "spring": model.springs,
     }
     for kind, parts in kinds.items():
         for part in parts:
@@ -210,8 +201,8 @@ def _code_of_part(part: Any) -> tuple[object, Sequence[float]]:
     return structure_of((element,)), element.parameters()
 
 
-def _force_parameters(forces: Sequence[Element]) -> Iterator[Parameter]:
-    for element in forces:
+def _element_parameters(elements: Sequence[Element]) -> Iterator[Parameter]:
+    for element in elements:
         if isinstance(element, ContactElement):
             # those of surfaces alone, without trying all of them: there may be hundreds
             yield from contact_parameters(element.candidates, element.name)
@@ -294,11 +285,9 @@ class VariedRun(NamedTuple):
 def vary_run(
     model: Model,
     world: World,
-    forces: Sequence[Element],
+    extra: Sequence[Element],
     control: Any,
     given: Mapping[str, Any],
-    passive: bool | str,
-    limits: bool,
     laws: Sequence[LawChoice] = (),
 ) -> VariedRun:
     """Return a run with parameters set by name.
@@ -306,17 +295,15 @@ def vary_run(
     Args:
         model: The robot.
         world: Its surroundings, whose water may differ from case to case.
-        forces: Elements beside the robot's own.
+        extra: Elements beside the robot's own.
         control: The controller, or None.
         given: Values by name, one or one per case.
-        passive: As `simulate` takes it.
-        limits: As `simulate` takes it.
         laws: Laws of joints that act at the ends of steps.
 
     Raises:
         ModelError: If a model cannot have a value; the message names the case.
     """
-    known = _known(model, world, forces, control, passive, limits)
+    known = _known(model, world, extra, control)
     values = read_values(known, given)
     varied = lowered(model, world, values, known)
     named = dict(values)
@@ -329,15 +316,15 @@ def vary_run(
     arrays = {known[name]: array for name, array in values.items()}
 
     def make(robot: Model) -> tuple[Element, ...]:
-        return elements_of(robot, passive=passive, limits=limits, laws=laws)
+        return elements_of(robot, laws=laws)
 
     own = make(varied.model)
     felt = any(isinstance(element, (JointStops, StickSlip)) for element in own)
     moving = {item: array for item, array in arrays.items() if _acts_on_elements(item, felt)}
     start = None
-    elements = (*own, *forces)
+    elements = (*own, *extra)
     if moving:
-        found = _element_rows(varied.model, make, forces, moving, world.ground)
+        found = _element_rows(varied.model, make, extra, moving, world.ground)
         elements, rows["elements"], start = found
         if not rows["elements"].shape[-1]:
             del rows["elements"]
@@ -361,7 +348,7 @@ def _acts_on_elements(item: Parameter, felt: bool) -> bool:
 def _element_rows(
     model: Model,
     make: Callable[[Model], tuple[Element, ...]],
-    forces: Sequence[Element],
+    extra: Sequence[Element],
     arrays: Mapping[Parameter, Array],
     ground: Ground | None,
 ) -> tuple[tuple[Element, ...], Array, Array]:
@@ -374,7 +361,7 @@ def _element_rows(
         of_model = {item: x for item, x in values.items() if item.part not in ("element", GROUND)}
         robot = model_of_case(model, of_model) if of_model else model
         own = make(robot)
-        changed = [_changed(element, values, ground) for element in forces]
+        changed = [_changed(element, values, ground) for element in extra]
         elements = (*own, *(element for element, _ in changed))
         if not first:
             first.append(elements)
@@ -458,7 +445,7 @@ def with_named(model: Model, world: World, names: Sequence[str]) -> tuple[Model,
     """Return robot and world of a run with all named values as run-time parameters."""
     if not names:
         return model, world
-    known = _known(model, world, (), None, True, True)
+    known = _known(model, world, (), None)
     return at_run_time(model, world, [known[name] for name in names if name in known])
 
 

@@ -10,23 +10,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.defaults import as_elements, check_passive, contact_elements
+from tiburon.actuation.contact_models import (
+    DEFAULT_CONTACT,
+    ContactModel,
+    checked_contact,
+    contact_elements,
+)
+from tiburon.actuation.defaults import as_elements
 from tiburon.actuation.element import Element
 from tiburon.actuation.joint_laws import STABLE_RATE, LawChoice, refuse_laws, unresolved_laws
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.actuation.prescribed import CASE, PrescribedMotion, cases_of, prescribed_motions
-from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.actuation.servo_drive import set_points
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike, NDArray
-from tiburon.contact.compliant import ContactLaw
 from tiburon.errors import (
     DomainError,
     MissingExtraError,
     ModelError,
-    OptionError,
     RunFileError,
     ShapeError,
     TiburonError,
@@ -36,13 +40,13 @@ from tiburon.functions.assembly import check_switched_start, closed_start, resti
 from tiburon.functions.contact import clear_start
 from tiburon.functions.library import GEOMETRY, check_places
 from tiburon.loops.legs import platform_on_legs
-from tiburon.loops.metric import checked_tolerance
 from tiburon.loops.stabilization import (
+    PROJECTION,
     DeNOC,
     Embedding,
     LoopMethod,
-    checked_loop_method,
-    loop_method_from,
+    Projection,
+    checked_loops,
 )
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
@@ -106,19 +110,13 @@ def simulate(
     fluid: Water | Sequence[Water] | None = None,
     control: Callable[[State], Any] | Sampled | None = None,
     command: Mapping[str, ArrayLike] | ArrayLike | None = None,
-    forces: Sequence[Any] = (),
+    elements: Sequence[Any] = (),
     prescribed: Mapping[str, Any] | None = None,
-    passive: bool | str = True,
-    limits: bool = True,
-    contact: str | bool | None = None,
-    contact_pairs: Sequence[tuple[str, str]] | None = None,
-    contact_law: ContactLaw | str | None = None,
-    contact_tolerance: float | None = None,
+    contact: ContactModel | None = DEFAULT_CONTACT,
     sensors: Sequence[Sensor] = (),
     events: Sequence[Event | TimeEvent] = (),
     method: Integrator | None = None,
-    redundancy_tolerance: float = 0.0,
-    loop_method: LoopMethod | None = None,
+    loops: LoopMethod = PROJECTION,
     record: Record | None = None,
     time: float = 0.0,
     parameters: Mapping[str, ArrayLike] | None = None,
@@ -158,44 +156,28 @@ def simulate(
             with leading batch dimensions. `Sampled` gives any controller another period.
         command: Constant commands, by name or as an array (..., commands); zero by default. A
             controller overrides those that it returns.
-        forces: Elements, springs, cylinders and other parts in addition to those of the robot.
+        elements: Elements, springs, cylinders and other parts that act, in addition to those of the
+            robot; `Model.without_passive` and `Model.without_limits` leave out some of these.
         prescribed: Joints that follow paths exactly while the others react, by joint: a
             `JointPath` of the joint, or a formula of time (`Harmonic`, `Polynomial`); a list has
             one JointPath per case. Their initial positions and velocities are those of the
             path. The required forces are the quantity "prescribed_force".
-        passive: Whether friction and springs of the robot's joints act; "stick_slip" for Coulomb
-            friction with stiction (see `elements_of`).
-        limits: Whether joints stop at their limits.
-        contact: "rigid" for contact with Coulomb friction and restitution by impulses at the end of
-            each step, "compliant" for forces of springs, dampers and friction, "exact" for rigid
-            contact whose changes are located as events, False for none. By default, if the
-            world has ground that the robot can touch or pairs are named, here or by the robot
-            (`Model(contact_pairs=...)`), compliant if the ground has a stiffness, else rigid
-            (docs/contact.md).
-        contact_pairs: Pairs of bodies whose collision shapes may touch, "world" for the
-            ground; by default the contact points of the robot, or the collision shapes of a tree
-            without any, and the ground, collision shapes of different trees, and pairs of the
-            robot.
-        contact_law: Contact law. Rigid: "coulomb", the default, or "convex", under which
-            sliding points lift off (docs/contact.md). Compliant: a function of a `Touch` that
-            returns the normal force [N], or the normal force and the tangential force on the first
-            body; spring and damper of the materials by default.
-        contact_tolerance: Residual of the rigid contact laws at which impulses are
-            accepted, relative to the largest impulse of the step: 1e-8 by default, 1e-13 to 1e-3.
+        contact: How bodies touch: `RigidContact` with Coulomb friction and restitution by impulses
+            at the end of each step, `CompliantContact` by forces of springs, dampers and friction,
+            `ExactContact` for rigid contact whose changes are located as events, or None for no
+            contact. By default, if the world has ground that the robot can touch or the robot
+            names pairs (`Model(contact_pairs=...)`), compliant if the ground has a stiffness, else
+            rigid (docs/contact.md).
         sensors: Sensors; controllers read them from `state.sensors`, and they are recorded.
         events: Events to detect.
         method: Integrator with its step and tolerances: `RK4`, `SemiImplicitEuler`,
             `DormandPrince`, `Dop853`, `Rosenbrock`, ...; ``RK4(dt=1e-3)`` by default, and with
             exact contact ``Dop853(rtol=1e-12, atol=1e-13)``.
-        redundancy_tolerance: Singular value of the constraints, relative to the largest, below
-            which they are treated as redundant, and the loop-closure error [m or rad] that the run
-            may leave where they disagree: for linkages with rounded lengths and axes. By default
-            only exactly redundant constraints are (docs/numbers.md).
-        loop_method: `Penalty(stiffness)` or `Baumgarte(alpha, beta)` to enforce loops by forces or
-            corrected accelerations instead of projection, `Embedding(basis, decay)` to integrate
-            independent velocities, `DeNOC(state)` for platforms on legs; with explicit methods. The
-            initial configuration need not be closed then, except for a minimal state. By default
-            steps are projected onto the loop constraints, without gains.
+        loops: How loops are held: `Projection` of every step onto the loop constraints, without
+            gains, by default; `Penalty(stiffness)` or `Baumgarte(alpha, beta)` by forces or
+            corrected accelerations, `Embedding(basis, decay)` by independent velocities,
+            `DeNOC(state)` for platforms on legs; these with explicit methods. The initial
+            configuration need not be closed then, except for a minimal state.
         record: Which rows and quantities are recorded, and where to, by a `Record`; a row every
             0.01 s, in memory, by default.
         time: Initial time [s].
@@ -272,7 +254,7 @@ class Preparation(NamedTuple):
     """Surroundings of contacts."""
 
     contact_pairs: Sequence[tuple[str, str]] | None
-    """As `simulate` takes them."""
+    """Pairs of bodies that may touch, as a model of contact has them."""
 
     vary: Callable[[Mapping[str, Any]], VariedRun]
     """Sets parameters of the same names to other values."""
@@ -290,7 +272,7 @@ class Preparation(NamedTuple):
         batch, state, held, rows = _start(system, q, v, x, command, self.varied)
         if system.prescribes:
             _start_on_paths(system, state, setup.begin, rows.get(ELEMENTS), (q is None, v is None))
-        if model.loops and (not setup.loop_method or setup.loop_method[:2] == ("denoc", "minimal")):
+        if model.loops and setup.loops.starts_closed:
             _close(system, state, setup.begin, rows)
         if system.contact is not None and (system.is_exact or system.ends_in_contact):
             given = state[:, : model.nq]
@@ -326,25 +308,21 @@ def _prepare(given: SimpleNamespace) -> Preparation:
     model: Model = given.model
     world, fluid = given.world, given.fluid
     control, control_dt = controller_of(given.control)
-    contact, parameters = given.contact, given.parameters
-    limits: bool = given.limits
+    contact, loops = checked_contact(given.contact), checked_loops(given.loops)
+    parameters = given.parameters
     check_places(model, world)
-    exact = isinstance(contact, str) and contact == "exact"
+    exact = contact is not None and contact.is_event_driven
     integrator = checked_integrator(given.method or (EXACT_DEFAULT if exact else RK4()))
     if control is not None:
         check_control(control)
-    if not isinstance(limits, (bool, np.bool_)):
-        raise OptionError("limits", (True, False), limits)
-    extra = as_elements(given.forces)
+    extra = as_elements(given.elements)
     place = None if world is None and fluid is None else world_with(world, fluid)
     touching: tuple[Element, ...] = ()
-    pairs, law, tolerance = given.contact_pairs, given.contact_law, given.contact_tolerance
-    if model.contact_pairs or not (place is contact is pairs is law is tolerance is None):
-        touching = contact_elements(model, place or DEFAULT_WORLD, contact, pairs, law, tolerance)
+    if model.contact_pairs or place is not None or contact is not DEFAULT_CONTACT:
+        touching = contact_elements(model, place or DEFAULT_WORLD, contact)
         extra = (*extra, *touching)
-    if isinstance(given.loop_method, (Embedding, DeNOC)):
-        tolerance = checked_tolerance(given.redundancy_tolerance)
-        extra = (*extra, *_coordinates(model, given.loop_method, given.q, tolerance))
+    if isinstance(loops, (Embedding, DeNOC)):
+        extra = (*extra, *_coordinates(model, loops, given.q))
     motions = () if given.prescribed is None else prescribed_motions(model, given.prescribed)
     if motions:
         extra = (*extra, *motions)
@@ -371,19 +349,19 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         # the paths of cases are part of the run, whatever else differs
         values = {**values, **cases_of(motions)}
         place_of_run = place or DEFAULT_WORLD
-        return vary_run(model, place_of_run, extra, own, values, given.passive, limits, laws)
+        return vary_run(model, place_of_run, extra, own, values, laws)
 
     if several or parameters is not None:
         varied = vary(parameters or {})
         surroundings, elements, control = varied.world, varied.elements, varied.control
     else:
         # one water, or `place` would have cases
-        around = surrounded(model, world, fluid, given.passive, limits, laws)
+        around = surrounded(model, world, fluid, laws)
         surroundings, elements = around.world, (*around.elements, *extra)
     hold = None if control is None else _control_steps(model, control, control_dt, dt)
     if not adapting:
         refuse_long_steps(elements, dt, {} if varied is None else varied.named)
-    if RigidContact in map(type, elements):
+    if RigidContactElement in map(type, elements):
         refuse_method(integrator, "rigid contact")
     if exact:
         refuse_method(integrator, "exact contact")
@@ -406,27 +384,20 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         events=_listed("events", given.events, (Event, TimeEvent), "Event or TimeEvent"),
         parameters={},
         threads=checked_execution(given.execution).threads,
-        redundancy_tolerance=checked_tolerance(given.redundancy_tolerance),
-        loop_method=checked_loop_method(given.loop_method),
+        loops=loops,
         named={} if varied is None else varied.named,
         cuts=None if (parted := CURRENT_SESSION.get()) is None else parted.partition.cuts,
     )
     check_sensors(setup.sensors)
-    if setup.redundancy_tolerance and not model.loops:
-        raise ModelError(
-            f"model {model.name!r}: redundancy_tolerance is for robots with loops, got none; leave "
-            "it out",
-            name=model.name,
-        )
-    if setup.loop_method:
-        _refuse_loop_method(setup, touching, exact, integrator)
+    if loops is not PROJECTION:
+        _refuse_loops(setup, touching, exact, integrator)
     if motions:
         _refuse_prescribed(setup, exact, integrator)
     if varied is not None and GEOMETRY in varied.rows:
         _refuse_geometry(setup, touching, exact)
     if varied is not None or parted is not None:
         system = setup.system(parted)
-    elif not (extra or setup.traced or setup.redundancy_tolerance or setup.loop_method):
+    elif not (extra or setup.traced or loops is not PROJECTION):
         system = around.system()
     else:
         system = around.system(extra, **setup.system_options())
@@ -436,6 +407,7 @@ def _prepare(given: SimpleNamespace) -> Preparation:
             "joint than fixed or driven ones",
             name=model.name,
         )
+    pairs = None if contact is None else contact.pairs
     return Preparation(setup, system, varied, place or DEFAULT_WORLD, pairs, vary)
 
 
@@ -445,21 +417,14 @@ def _laws(given: SimpleNamespace, method: Method, dt: float) -> tuple[LawChoice,
     Raises:
         DomainError: If they cannot act there, and steps are unstable on them.
     """
-    check_passive(given.passive)
-    found = unresolved_laws(
-        given.model,
-        dt,
-        passive=given.passive,
-        stops=bool(given.limits),
-        parameters=given.parameters or {},
-    )
+    found = unresolved_laws(given.model, dt, parameters=given.parameters or {})
     why = ""
     if method.has_memory or method.keeps_inertia:
         why = "take tb.RK4, whose steps do not depend on those before, or a smaller dt"
-    elif given.loop_method is not None:
-        why = f"leave loop_method={type(given.loop_method).__name__}(...) out, or take a smaller dt"
-    elif given.contact_law == "convex":
-        why = "take contact_law='coulomb', or a smaller dt"
+    elif not isinstance(given.loops, Projection):
+        why = "write loops=tb.Projection(), or take a smaller dt"
+    elif getattr(given.contact, "law", None) == "convex":
+        why = "write contact=tb.RigidContact(), or take a smaller dt"
     elif CURRENT_SESSION.get() is not None:
         # parts move as the undivided robot does
         refuse_laws(found, dt, "simulate the robot undivided, or take a smaller dt")
@@ -487,10 +452,7 @@ def resume_run(
     if carried.partition is not None:
         _check_cuts(run, carried.partition)
         begun = run.header.setup
-        options = {
-            "method": method_of(begun),
-            "loop_method": loop_method_from(begun.get("loop_method") or ()),
-        }
+        options = {"method": method_of(begun), "loops": begun.get("loops", PROJECTION)}
 
         def again() -> Trajectory:
             undivided = replace(carried, partition=None, exchange=None)
@@ -601,7 +563,7 @@ def _check_checkpoint(run: Trajectory, system: System) -> None:
             raise RunFileError(
                 "run" if run.store is None else run.store.path,
                 f"its checkpoint must hold {name!r} of {cases} cases with {least} numbers each, "
-                f"got shape {shape}; restore the run from a copy, or pass the robot and forces= "
+                f"got shape {shape}; restore the run from a copy, or pass the robot and elements= "
                 "that were simulated",
             )
 
@@ -693,24 +655,27 @@ def _put(target: Array, part: Array, batch: tuple[int, ...]) -> None:
     target[:] = part
 
 
-def _refuse_loop_method(
+def _refuse_loops(
     setup: RunSetup, touching: Sequence[Any], exact: bool, integrator: Integrator
 ) -> None:
-    """Refuse runs in which loops cannot be held by forces or corrected accelerations."""
-    model = setup.model
+    """Refuse runs in which loops cannot be held in another way than by default."""
+    model, loops = setup.model, setup.loops
     if not model.loops:
         raise ModelError(
-            f"model {model.name!r}: loop_method is for robots with loops, got none; leave it out",
+            f"model {model.name!r}: loops={type(loops).__name__}(...) is for robots with loops, "
+            "got none; leave it out",
             name=model.name,
         )
-    refuse_method(integrator, "loop_method")
-    if exact or any(isinstance(element, RigidContact) for element in touching):
+    if isinstance(loops, Projection):
+        return
+    refuse_method(integrator, "loops")
+    if exact or any(isinstance(element, RigidContactElement) for element in touching):
         raise ModelError(
-            f"model {model.name!r}: rigid and exact contact keep loops closed by projection; leave "
-            "loop_method out, or use contact='compliant'",
+            f"model {model.name!r}: rigid and exact contact keep loops closed by projection; write "
+            "loops=tb.Projection(), or contact=tb.CompliantContact()",
             name=model.name,
         )
-    if setup.loop_method[0] not in ("penalty", "baumgarte"):
+    if setup.has_coordinates:
         _refuse_coordinates(setup)
 
 
@@ -721,22 +686,22 @@ def _refuse_coordinates(setup: RunSetup) -> None:
     if switches:
         raise ModelError(
             f"loop {switches[0]!r}: opens and closes, which changes the number of independent "
-            "velocities; use loop_method=Baumgarte(...), or leave it out",
+            "velocities; write loops=tb.Baumgarte(20.0, 20.0), or leave it out",
             name=switches[0],
         )
-    if setup.loop_method[0] == "denoc":
+    if isinstance(setup.loops, DeNOC):
         # refuses what is not a platform on legs
-        platform_on_legs(model, *setup.loop_method[3:])
+        platform_on_legs(model, setup.loops.platform)
     if model.plan.depends_on_time:
         raise ModelError(
             f"model {model.name!r}: joints that time drives move loops by themselves; use "
-            "loop_method=Baumgarte(...), or leave it out",
+            "loops=tb.Baumgarte(20.0, 20.0), or leave it out",
             name=model.name,
         )
 
 
 def _coordinates(
-    model: Model, method: Embedding | DeNOC, q: ArrayLike | None, tolerance: float
+    model: Model, loops: Embedding | DeNOC, q: ArrayLike | None
 ) -> tuple[Element, ...]:
     """Return the element that holds the independent velocities; none for trees."""
     if not model.loops:
@@ -748,7 +713,7 @@ def _coordinates(
         if not cases.size:
             raise ShapeError("q", "a case or more", f"shape {cases.shape[:-1]} of cases")
         start = cases.reshape(-1, model.nq)[0]
-    return (coordinates_element(model, method, start, tolerance),)
+    return (coordinates_element(model, loops, start, loops.redundancy_tolerance),)
 
 
 def _refuse_prescribed(setup: RunSetup, exact: bool, integrator: Integrator) -> None:
@@ -760,15 +725,15 @@ def _refuse_prescribed(setup: RunSetup, exact: bool, integrator: Integrator) -> 
     name = joints[0]
     if exact:
         raise ModelError(
-            f"prescribed joint {name!r}: exact contact moves all joints by impulses; use "
-            "contact='rigid' or 'compliant', or give the body a Driven joint",
+            f"prescribed joint {name!r}: exact contact moves all joints by impulses; write "
+            "contact=tb.RigidContact() or tb.CompliantContact(), or give the body a Driven joint",
             name=name,
         )
     refuse_method(integrator, "prescribed joints")
-    if setup.loop_method:
+    if not isinstance(setup.loops, Projection):
         raise ModelError(
             f"prescribed joint {name!r}: loops are closed by projection around prescribed joints; "
-            "leave loop_method out",
+            "write loops=tb.Projection()",
             name=name,
         )
     if model.loops:
@@ -779,11 +744,15 @@ def _refuse_geometry(setup: RunSetup, touching: Sequence[Any], exact: bool) -> N
     """Refuse runs that would take the geometry of the robot itself for that of their cases."""
     other = ""
     if exact:
-        other = "exact contact, whose events are computed with the robot itself; use 'rigid'"
+        other = (
+            "exact contact, whose events are computed with the robot itself; write "
+            "contact=tb.RigidContact()"
+        )
     elif any(c.is_located for element in touching for c in element.candidates):
         other = "contact of meshes, located with the robot itself; cover them: tb.cover_meshes"
-    elif setup.loop_method and setup.loop_method[0] not in ("penalty", "baumgarte"):
-        other = "loop_method, which selects joints of the robot itself; leave it out"
+    elif setup.has_coordinates:
+        name = type(setup.loops).__name__
+        other = f"loops={name}(...), which selects joints of the robot itself; leave it out"
     if other:
         names = [n for n in setup.named or () if n.endswith((".translation", ".rotation"))]
         raise ModelError(

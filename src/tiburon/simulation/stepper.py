@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.actuation.contact_models import DEFAULT_CONTACT, checked_contact
 from tiburon.algorithms.surroundings import at_time
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
@@ -44,15 +45,11 @@ MOST_CHECKED = 4
 """States whose arrays a stepper knows: two that a loop passes to and fro, and fresh ones."""
 
 EXACT_IN_STEPPER = (
-    "contact: exact contact locates events within steps, which a stepper does not; use "
-    'contact="rigid" or contact="compliant"'
+    "contact: exact contact locates events within steps, which a stepper does not; write "
+    "contact=tb.RigidContact() or contact=tb.CompliantContact()"
 )
 
-RUN_KEYWORDS = (
-    *("world", "fluid", "forces", "prescribed", "passive", "limits", "contact", "contact_pairs"),
-    *("contact_law", "contact_tolerance", "redundancy_tolerance", "loop_method"),
-    *("time",),
-)
+RUN_KEYWORDS = (*("world", "fluid", "elements", "prescribed", "contact", "loops", "time"),)
 """Keywords of `simulate` that have a meaning for single intervals, beside those of a stepper."""
 
 
@@ -187,7 +184,7 @@ def stepper(
         parameters: Values by name as in `simulate`. Only parameters that are named here can differ
             between cases (`Stepper.start`).
         execution: Most threads to use, by an `Execution`.
-        **options: Further keywords of `simulate`: `world`, `fluid`, `contact`, `forces`, ...
+        **options: Further keywords of `simulate`: `world`, `fluid`, `contact`, `elements`, ...
 
     Returns:
         The stepper.
@@ -218,8 +215,8 @@ def stepper(
         )
     substeps = at_least("substeps", substeps, 1)
     integrator = checked_integrator(method or RK4())
-    exact = options.get("contact")
-    if isinstance(exact, str) and exact == "exact":
+    contact = checked_contact(options.get("contact", DEFAULT_CONTACT))
+    if contact is not None and contact.is_event_driven:
         raise ModelError(EXACT_IN_STEPPER)
     refuse_method(integrator, "a stepper")
     sensors = () if action is None else (StepperAction("action", at_least("action", action, 1)),)
@@ -239,9 +236,9 @@ def stepper(
         raise ModelError(EXACT_IN_STEPPER)
     if coordinates_events(system):
         raise ModelError(
-            f"loop_method: {type(system.loop_method).__name__} watches its independent velocities "
-            "by events, which a stepper does not locate; leave loop_method out, or use "
-            "Baumgarte(...)"
+            f"loops: {type(system.loops).__name__} watches its independent velocities by events, "
+            "which a stepper does not locate; write loops=tb.Projection(), or "
+            "loops=tb.Baumgarte(20.0, 20.0)"
         )
     functions = {"observation": observe, "reward": reward, "done": done}
     return Stepper(ready, substeps, functions, dict(shapes or {}), tuple(parameters or ()))

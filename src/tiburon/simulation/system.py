@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.compliant_contact import CompliantContact
+from tiburon.actuation.compliant_contact import CompliantContactElement
 from tiburon.actuation.contact_element import POINT_STATES, ContactElement
-from tiburon.actuation.defaults import PASSIVES, elements_of
+from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.element import (
     AppliedForces,
     Element,
@@ -39,12 +39,12 @@ from tiburon.actuation.element import (
     structure_of,
     summed_wrenches,
 )
-from tiburon.actuation.exact_contact import ExactContact
+from tiburon.actuation.exact_contact import ExactContactElement
 from tiburon.actuation.joint_laws import JointLaws, LawChoice
 from tiburon.actuation.loop_switch import LoopCoordinates, LoopSwitch
 from tiburon.actuation.piecewise import PathSample
 from tiburon.actuation.prescribed import PrescribedMotion
-from tiburon.actuation.rigid_contact import RigidContact
+from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import expanded_parents
@@ -74,7 +74,7 @@ from tiburon.contact.mode_forces import (
 )
 from tiburon.contact.rigid import Compliance, RigidStep, compliance_of
 from tiburon.contact.rows import PointRows, contact_geometry, contact_rows, may_touch
-from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
+from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
 from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
@@ -97,11 +97,12 @@ from tiburon.loops.metric import MIN_CUT, ConstrainedMotion, max_abs, rank_cut
 from tiburon.loops.parts import Exchanged
 from tiburon.loops.projection import MAX_RESIDUAL, moved_configuration, projected_state
 from tiburon.loops.stabilization import (
+    PROJECTION,
     DeNOC,
     Embedding,
+    LoopMethod,
     Penalty,
-    checked_loop_method,
-    loop_method_from,
+    Projection,
 )
 from tiburon.model import WORLD, Model, Plan, Water, World
 from tiburon.results.header import Column, state_columns
@@ -297,8 +298,7 @@ class System:
         *,
         held: bool = False,
         sensed: Sequence[tuple[str, int]] = (),
-        redundancy_tolerance: float = 0.0,
-        loop_method: Sequence[Any] = (),
+        loops: LoopMethod = PROJECTION,
         steps: bool = False,
         partition: Any = None,
     ) -> None:
@@ -314,8 +314,7 @@ class System:
             held: Whether its commands are sampled by the loop and held.
             sensed: Sensors that the controller reads, by name, with their number of channels; the
                 readings are held with the commands.
-            redundancy_tolerance: As `simulate` takes it.
-            loop_method: As `checked_loop_method` returns it.
+            loops: How loops are held.
             steps: Whether the caller takes equal steps and updates discrete states after each.
             partition: The robot in parts during a run (`tiburon.parallel.session`); None undivided.
 
@@ -334,8 +333,8 @@ class System:
         self.control = control
         self.held = held
         self.sensed = tuple(sensed)
-        self.redundancy_tolerance = redundancy_tolerance
-        self.loop_method = loop_method_from(loop_method)
+        self.loops = loops
+        self.redundancy_tolerance = loops.redundancy_tolerance
         self.partition = partition
         unique_names("element", [element.name for element in self.elements])
         for element in self.elements:
@@ -500,7 +499,7 @@ class System:
     @cached_property
     def is_exact(self) -> bool:
         """Whether contacts constrain accelerations, in modes that events change."""
-        return self.contact is not None and isinstance(self.contact[0], ExactContact)
+        return self.contact is not None and isinstance(self.contact[0], ExactContactElement)
 
     def held_contacts(
         self, q: Scalars, w: Scalars, u: Scalars, time: Scalar
@@ -526,7 +525,7 @@ class System:
     ) -> "HeldContacts":
         assert self.contact is not None
         element, at_z, at_p = self.contact
-        assert isinstance(element, ExactContact)
+        assert isinstance(element, ExactContactElement)
         own = (*(self._run_time(ELEMENTS) if p is None else p)[at_p], *self.contact_handle)
         loops = self.loops_at(here.plan, q, x)
         candidates = element.candidates
@@ -654,23 +653,23 @@ class System:
         if prescribed:
             vd, _, forces = self._hybrid(here, q, v, x, tau, prescribed)
             return vd, forces
-        if isinstance(self.loop_method, Penalty):
+        if isinstance(self.loops, Penalty):
             terms = self._constraints(here, q, v, x)
-            held, pushes = self.loop_method.joint_forces(terms, force)
+            held, pushes = self.loops.joint_forces(terms, force)
             solve = method_of_runs(self.model, here.plan)
             return solve(here.plan, q, v, JointVector(held), here.gravity, here.external), pushes
-        if isinstance(self.loop_method, Embedding):
+        if isinstance(self.loops, Embedding):
             assert guided is not None
             reduced = reduced_acceleration(here, q, v, tau, guided.T, guided.gamma)
             terms = self._constraints(here, q, v, x)
             basis = Complement(self.model, terms, self.coordinate_rows(x))
             return reduced.vd, basis.multipliers(reduced.needed)
-        if isinstance(self.loop_method, DeNOC):
+        if isinstance(self.loops, DeNOC):
             found = self.denoc_motion(here, q, v, x, tau)
             return found.vd, found.multipliers
         if self.model.loops:
             how: Any = {"switches": self.switches(x), "min_cut": self._min_cut}
-            found = constrained_motion(here, q, v, tau, baumgarte=self.loop_method, **how)
+            found = constrained_motion(here, q, v, tau, baumgarte=self.loops, **how)
             return found.vd, found.multipliers
         solve = method_of_runs(self.model, here.plan)
         return solve(here.plan, q, v, tau, here.gravity, here.external), ()
@@ -858,7 +857,7 @@ class System:
         """Close the gaps of closed contacts, and stop what they hold."""
         assert self.contact is not None
         element, at_z, at_p = self.contact
-        assert isinstance(element, ExactContact)
+        assert isinstance(element, ExactContactElement)
         nv, x = self.model.nv, w[self.model.nv :]
         own = (*(self._run_time(ELEMENTS) if p is None else p)[at_p], *self.contact_handle)
         modes = element.modes(u[self.discrete][at_z])
@@ -893,10 +892,10 @@ class System:
             # independent velocities are the state: all others follow at the new configuration
             moved, v, *_ = self.guided_state(q, w)
             left: Scalar = 0.0
-            if isinstance(self.loop_method, DeNOC) and self.loop_method.state == "minimal":
+            if isinstance(self.loops, DeNOC) and self.loops.state == "minimal":
                 left = max_abs(self.gaps(moved, time))
             return moved, (*v, *w[self.model.nv :]), left
-        if not self.model.loops or self.loop_method is not None:
+        if not self.model.loops or not isinstance(self.loops, Projection):
             return q, w, 0.0
         nv = self.model.nv
         plan = self.plan_at(q, w[:nv], time)
@@ -917,7 +916,7 @@ class System:
             if isinstance(element, LoopCoordinates):
                 return CoordinatePlaces(at.x, element.count)
         raise ModelError(
-            f"loop_method: {type(self.loop_method).__name__} needs the element LoopCoordinates "
+            f"loops: {type(self.loops).__name__} needs the element LoopCoordinates "
             "among the elements of the system, got none; simulate adds it"
         )
 
@@ -931,8 +930,8 @@ class System:
         exchange: Exchanged | None = None,
     ) -> ConstrainedMotion:
         """Return the motion of a run by `DeNOC`; residuals of an extended state decay."""
-        assert isinstance(self.loop_method, DeNOC)
-        sigma = self.loop_method.decay if self.loop_method.state == "extended" else 0.0
+        assert isinstance(self.loops, DeNOC)
+        sigma = self.loops.decay if self.loops.state == "extended" else 0.0
         terms = self._constraints(here, q, v, x)
         chosen = self.selected_joints(x)
         return denoc_motion(
@@ -941,8 +940,8 @@ class System:
 
     def selected_joints(self, x: Scalars) -> Selected:
         """Return the independent joints of a run by `DeNOC`, among the continuous states."""
-        assert isinstance(self.loop_method, DeNOC)
-        legs = selectable_legs(self.model, self.loop_method.platform)
+        assert isinstance(self.loops, DeNOC)
+        legs = selectable_legs(self.model, self.loops.platform)
         return Selected(legs, self.coordinate_rows(x))
 
     def coordinate_rows(self, x: Scalars) -> list[list[Scalar]]:
@@ -955,13 +954,13 @@ class System:
     @property
     def is_guided(self) -> bool:
         """Whether velocities follow from independent ones."""
-        return isinstance(self.loop_method, (Embedding, DeNOC))
+        return isinstance(self.loops, (Embedding, DeNOC))
 
     @cached_property
     def legs(self) -> PlatformOnLegs:
         """Platform and legs of a run by `DeNOC`, with motors as independent joints."""
-        assert isinstance(self.loop_method, DeNOC)
-        return platform_on_legs(self.model, self.loop_method.platform)
+        assert isinstance(self.loops, DeNOC)
+        return platform_on_legs(self.model, self.loops.platform)
 
     def guided_state(self, q: Scalars, w: Scalars) -> "Guided":
         """Return what the independent velocities and positions of a state determine.
@@ -970,7 +969,7 @@ class System:
             q: Configuration [m or rad], nq scalars.
             w: Joint velocity, of which independent ones count, and continuous states.
         """
-        method, model = self.loop_method, self.model
+        method, model = self.loops, self.model
         position, v, x = self._parts(q, w)
         plan = surroundings(model, self.world)[0]
         if isinstance(method, DeNOC):
@@ -1055,12 +1054,12 @@ class System:
     @cached_property
     def acts_in_contact(self) -> bool:
         """Whether forces of compliant contact act within steps."""
-        return self.contact is not None and isinstance(self.contact[0], CompliantContact)
+        return self.contact is not None and isinstance(self.contact[0], CompliantContactElement)
 
     @cached_property
     def ends_in_contact(self) -> bool:
         """Whether impulses of rigid contact act at the ends of steps."""
-        return self.contact is not None and isinstance(self.contact[0], RigidContact)
+        return self.contact is not None and isinstance(self.contact[0], RigidContactElement)
 
     @cached_property
     def has_meshes(self) -> bool:
@@ -1096,7 +1095,7 @@ class System:
         """
         assert self.contact is not None
         element, at_z, at_p = self.contact
-        assert isinstance(element, RigidContact)
+        assert isinstance(element, RigidContactElement)
         (q, w, memory), nv = start, self.model.nv
         # what an event leaves of a step may be nothing, and forces are impulses over time
         h = np.maximum(h, SHORTEST_STEP)
@@ -1142,7 +1141,7 @@ class System:
         """Return what contacts make of a step, and their states; arguments of `touch`."""
         assert self.contact is not None
         element, at_z, _ = self.contact
-        assert isinstance(element, RigidContact)
+        assert isinstance(element, RigidContactElement)
         return element.finish_step(
             posed.gaps,
             posed.points,
@@ -1308,7 +1307,7 @@ class System:
         """
         assert self.contact is not None
         element, _, at_p = self.contact
-        assert isinstance(element, RigidContact)
+        assert isinstance(element, RigidContactElement)
         # prescribed motion goes on between the ends of the step
         earlier = self.plan_at(q, v, time) if plan.depends_on_time else plan
         *numbers, tolerance = p[at_p]
@@ -1698,8 +1697,8 @@ class System:
         how: Hashable = (self.held, self.sensed) if self.sensed else self.held
         if self.redundancy_tolerance:
             how = (how, self.redundancy_tolerance)
-        if self.loop_method is not None:
-            how = (how, checked_loop_method(self.loop_method))
+        if not isinstance(self.loops, Projection):
+            how = (how, self.loops)
         if self.partition is not None:
             how = (how, self.partition.key)
         switched = tuple(self.switch_places.items())
@@ -1959,20 +1958,18 @@ class Surrounded:
         model: Model,
         world: World | None,
         fluid: Water | None,
-        passive: bool | str | None,
-        limits: bool,
-        laws: Sequence[LawChoice] = (),
+        laws: Sequence[LawChoice] | None = (),
     ) -> None:
-        """Collect the elements; arguments as of `simulate`, passive=None for no elements at all.
+        """Collect the elements; arguments as of `simulate`.
 
-        `laws` are those of joints that act at the ends of steps.
+        `laws` are those of joints that act at the ends of steps; None for no elements at all.
         """
         # kept alive: the key of this object holds their addresses
         self.given = (model, world, fluid)
         self.world = world_with(world, fluid) or DEFAULT_WORLD
         self.elements: tuple[Element, ...] = ()
-        if passive is not None:
-            self.elements = elements_of(model, passive=passive, limits=limits, laws=laws)
+        if laws is not None:
+            self.elements = elements_of(model, laws=laws)
         self._fixed = len(self.elements) if all(map(is_declared, self.elements)) else 0
         self._systems: dict[Any, tuple[System, Hashable]] = {}
 
@@ -1983,8 +1980,7 @@ class Surrounded:
         *,
         held: bool = False,
         sensed: Sequence[tuple[str, int]] = (),
-        redundancy_tolerance: float = 0.0,
-        loop_method: Sequence[Any] = (),
+        loops: LoopMethod = PROJECTION,
     ) -> System:
         """Return the system with further elements and a traced controller, built before or now.
 
@@ -1992,9 +1988,9 @@ class Surrounded:
         package, and neither their data nor the graph of their user code has changed.
         """
         key: Any = None
-        if extra or control is not None or redundancy_tolerance or loop_method:
+        if extra or control is not None or loops is not PROJECTION:
             parts = tuple(map(_identity, (*extra, control)))
-            key = (parts, held, tuple(sensed), redundancy_tolerance, tuple(loop_method))
+            key = (parts, held, tuple(sensed), _identity(loops))
         found, known = self._systems.get(key, (None, None))
         if found is not None and (key is None or found.fingerprint() == known):
             return found
@@ -2005,8 +2001,7 @@ class Surrounded:
             control,
             held=held,
             sensed=sensed,
-            redundancy_tolerance=redundancy_tolerance,
-            loop_method=loop_method,
+            loops=loops,
             steps=True,
         )
         found.fixed = self._fixed
@@ -2050,22 +2045,18 @@ def surrounded(
     model: Model,
     world: World | None,
     fluid: Water | None,
-    passive: bool | str | None,
-    limits: bool,
-    laws: tuple[LawChoice, ...] = (),
+    laws: tuple[LawChoice, ...] | None = (),
 ) -> Surrounded:
     """Return a robot in its surroundings, built before or now; arguments as of `Surrounded`."""
-    if not (passive is None or isinstance(passive, (bool, np.bool_, str))):
-        raise OptionError("passive", PASSIVES, passive)
     if isinstance(model, Model):
         model.check_unchanged()
-    key: tuple[Hashable, ...] = (id(model), id(world), id(fluid), passive, bool(limits), laws)
+    key: tuple[Hashable, ...] = (id(model), id(world), id(fluid), laws)
     for around in (world, fluid):
         # user code of the surroundings is traced again
         if isinstance(around, (World, Water)):
             key = (*key, around.traced_key())
     found = _recent.known.get(key)
     if found is None:
-        found = Surrounded(model, world, fluid, passive, limits, laws)
+        found = Surrounded(model, world, fluid, laws)
         put_latest(_recent.known, key, found)
     return found

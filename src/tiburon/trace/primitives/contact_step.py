@@ -85,7 +85,7 @@ UNBOUNDED = 1e30
 """Bound of impulses without a bound [N s]."""
 
 CONVEX_DERIVATIVE = (
-    "impulses of the convex law of contact have no derivatives; use contact_law='coulomb'"
+    "impulses of the convex law of contact have no derivatives; write contact=tb.RigidContact()"
 )
 """What asking for derivatives of the convex law raises."""
 
