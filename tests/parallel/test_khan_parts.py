@@ -31,7 +31,8 @@ def counted(run):
 
 
 @pytest.mark.parametrize(
-    ("loops", "dyad"), [(tb.Penalty(1e4), 4), (tb.Embedding("gauss", decay=10.0), 5)]
+    ("loops", "dyad"),
+    [(tb.Penalty(1e4, implicit=False), 4), (tb.Embedding("gauss", decay=10.0), 5)],
 )
 def test_methods_one_and_two_exchange_states_once_a_step(loops, dyad):
     two = in_parts(loops, tb.ThreadExchange(2))
@@ -65,16 +66,22 @@ def test_held_states_of_other_parts_are_first_order():
     """Published by nobody: derived values, 8.9e-3 and 1.1e-3 at 0.5 s for k = 1e4."""
     errors = []
     for dt in (1e-3, 1e-4):
-        whole = khan.simulated(tb.Penalty(1e4), dt=dt, duration=0.5)
+        whole = khan.simulated(tb.Penalty(1e4, implicit=False), dt=dt, duration=0.5)
         held = in_parts(
-            tb.Penalty(1e4), tb.ThreadExchange(1, hold_remote=True), dt=dt, duration=0.5
+            tb.Penalty(1e4, implicit=False),
+            tb.ThreadExchange(1, hold_remote=True),
+            dt=dt,
+            duration=0.5,
         )
         errors.append(np.abs(to_absolute(held.q[-1]) - to_absolute(whole.q[-1])).max())
     assert errors == pytest.approx([8.9e-3, 1.1e-3], rel=0.05)
 
 
 def test_held_states_have_the_same_bits_in_threads():
-    held = [in_parts(tb.Penalty(1e4), tb.ThreadExchange(n, hold_remote=True)) for n in (1, 2, 4)]
+    held = [
+        in_parts(tb.Penalty(1e4, implicit=False), tb.ThreadExchange(n, hold_remote=True))
+        for n in (1, 2, 4)
+    ]
     assert same(held[0], held[1])
     assert same(held[0], held[2])
 
@@ -84,9 +91,9 @@ def test_adaptive_steps_exchange_in_every_evaluation():
         "method": "dopri5",
         "rtol": 1e-5,
     }
-    two = in_parts(tb.Penalty(1e4), tb.ThreadExchange(2), **how)
+    two = in_parts(tb.Penalty(1e4, implicit=False), tb.ThreadExchange(2), **how)
     assert {m.phase for m in two.messages} == {"handles", "results"}
-    assert same(two, in_parts(tb.Penalty(1e4), **how))
+    assert same(two, in_parts(tb.Penalty(1e4, implicit=False), **how))
 
 
 def test_what_does_not_fit_is_refused():

@@ -361,6 +361,7 @@ def compliance_of(
     held: Collection[int] = (),
     bounds: Sequence[BoundRow] | None = None,
     added: Mapping[int, Scalar] = MappingProxyType({}),
+    softness: Sequence[Scalar] = (),
 ) -> Compliance:
     """Return the compliance of a robot at its contact points.
 
@@ -374,6 +375,8 @@ def compliance_of(
         bounds: Rows of joints that follow those of the points; None where joint impulses do not
             matter.
         added: What stiff forces add to the diagonal of the mass matrix, by velocity variable.
+        softness: Velocity along each loop constraint per impulse that it lets pass, or nothing for
+            loops that stay closed. Each has a column of its own.
     """
     # of few like points among others, code for lanes would be long
     alike = sum(point.carrier is not None and bool(point.carrier.alike) for point in points)
@@ -398,17 +401,20 @@ def compliance_of(
                 rows += [scaled(row) for row in given]
     of_points = len(rows)
     rows += [scaled(_without([bound.row], held)[0]) for bound in bounds or ()]
+    width = plan.nv + len(softness)
     if loops:
         closed = [scaled(row) for row in loops]
-        factor = factor_orthogonal(_columns(closed, plan.nv), cut=cut)
+        for k, soft in enumerate(softness):
+            closed[k] = {**closed[k], plan.nv + k: np.sqrt(soft)}
+        factor = factor_orthogonal(_columns(closed, width), cut=cut)
 
     def permitted(rows: list[ContactRow]) -> list[ContactRow]:
         """Return rows without what loops do not allow."""
         if not (loops and rows):
             return rows
-        lost = factor.project_range(_columns(rows, plan.nv))
+        lost = factor.project_range(_columns(rows, width))
         return [
-            {i: row.get(i, 0.0) - lost[i, k] for i in range(plan.nv)} for k, row in enumerate(rows)
+            {i: row.get(i, 0.0) - lost[i, k] for i in range(width)} for k, row in enumerate(rows)
         ]
 
     rows = permitted(rows)
@@ -416,7 +422,7 @@ def compliance_of(
     for one in forms:
         groups.append(RowGroup(one.form, rows[start : start + one.size], one.numbers))
         start += one.size
-    size, shoes = plan.nv, []
+    size, shoes = width, []
     joint_rows, rows = rows[of_points:], rows[:of_points]
     for bound, along in zip(bounds or (), joint_rows, strict=True):
         if bound.friction is None:

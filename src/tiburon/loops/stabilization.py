@@ -10,9 +10,10 @@ Penalty (Khan 2002, eqs. 2.7 and 4.1)
 
         H vd = tau - C - J^T (k c + d cd),      d = 2 sqrt(k) unless given
 
-    The residual is the constraint force over k. Stiff: explicit steps must stay below about
-    1 / |s| with s^2 + d a s + k a = 0 and a the largest acceleration across constraints per unit of
-    their force, the largest eigenvalue of J H^-1 J^T.
+    The residual is the constraint force over k. Stiff, with rates s of s^2 + d a s + k a = 0 and a
+    the largest acceleration across constraints per unit of their force, the largest eigenvalue of
+    J H^-1 J^T: equal steps of one-step methods that do not resolve them take them implicitly, at
+    their end; those of others must stay below about 1 / |s|.
 
 Baumgarte (1972)
     Accelerations satisfy cdd + 2 alpha cd + beta^2 c = 0 instead of cdd = 0, so that a residual
@@ -35,7 +36,10 @@ bias force.
 import math
 from typing import Any
 
+import numpy as np
+
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError, OptionError, shown
 from tiburon.loops.complement_basis import BASES
 from tiburon.loops.constraints import Constraints
@@ -109,15 +113,34 @@ class Penalty(LoopMethod):
     damping: float | None = None
     """d of every constraint [N s/m or N m s/rad]; 2 sqrt(k) by default."""
 
+    implicit: bool = True
+    """Whether equal steps that do not resolve its rates take it at their end; False to evaluate it
+    at the stages of every method, as the source does."""
+
     def __post_init__(self) -> None:
         _check(self, stiffness=self.stiffness)
         if self.damping is not None:
             _check(self, damping=self.damping)
+        if self.implicit not in (True, False):
+            raise OptionError("Penalty.implicit", (True, False), self.implicit)
 
     @property
     def own_damping(self) -> float:
         """D of every constraint [N s/m or N m s/rad], given or not."""
         return 2.0 * math.sqrt(self.stiffness) if self.damping is None else self.damping
+
+    def roots(self, g: float) -> NDArray[np.complex128]:
+        """Return its rates [1/s], the roots of s^2 + d g s + k g = 0.
+
+        Args:
+            g: Acceleration across the constraint per unit of its force [1/kg].
+        """
+        found = np.roots([1.0, self.own_damping * g, self.stiffness * g])
+        return np.asarray(found, dtype=np.complex128)
+
+    def rate(self, g: float) -> float:
+        """Return the absolute value of the fastest one [1/s]."""
+        return float(np.abs(self.roots(g)).max())
 
     def forces(self, terms: Constraints) -> list[Scalar]:
         """Return the constraint forces [N or N m], one per constraint."""

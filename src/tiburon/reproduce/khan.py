@@ -240,7 +240,7 @@ def penalty_run(
     stiffness: float, dt: float, method: str = "rk4", gains: tuple[float, float] = (0.0, 0.0)
 ) -> Trajectory:
     """Run the penalty formulation with equal steps, d = 2 sqrt(k)."""
-    return simulated(Penalty(stiffness), dt=dt, method=method, gains=gains)
+    return simulated(Penalty(stiffness, implicit=False), dt=dt, method=method, gains=gains)
 
 
 def joint_errors(time: Array, q: Array) -> Array:
@@ -1065,7 +1065,11 @@ PUBLISHED_WORDS = {
 
 def _measures() -> dict[str, Measures]:
     by_penalty, by_complement, by_denoc = _exchanged()
-    penalty, gauss, qr = Penalty(1e5), Embedding("gauss", 10.0), Embedding("qr", 10.0)
+    penalty, gauss, qr = (
+        Penalty(1e5, implicit=False),
+        Embedding("gauss", 10.0),
+        Embedding("qr", 10.0),
+    )
     cases: dict[str, tuple[Any, bool, tuple[str, str, str], float, int]] = {
         "penalty": (
             penalty,
@@ -1180,7 +1184,7 @@ def _bits(run: Trajectory, whole: Trajectory) -> str:
 def _messages() -> Cells:
     short = STEPS * 1e-3
     for name, loops, dyad in (
-        ("I", Penalty(1e4), 4),
+        ("I", Penalty(1e4, implicit=False), 4),
         ("II", Embedding("gauss", decay=10.0), 5),
     ):
         run = _in_parts(loops, duration=short)
@@ -1224,8 +1228,8 @@ def _messages() -> Cells:
     title = "method III: distributed and undistributed run"
     yield claim(title, "equal", _bits(run, whole), same, INDEPENDENT)
     for dt, error in HELD_STATE_ERRORS.items():
-        undivided = simulated(Penalty(1e4), dt=dt, duration=0.5)
-        held = _in_parts(Penalty(1e4), dt=dt, held=True, duration=0.5)
+        undivided = simulated(Penalty(1e4, implicit=False), dt=dt, duration=0.5)
+        held = _in_parts(Penalty(1e4, implicit=False), dt=dt, held=True, duration=0.5)
         ours = float(np.abs(to_absolute(held.q[-1]) - to_absolute(undivided.q[-1])).max())
         yield number(f"method I, remote states held, step {dt:g} s", error, ours, 5e-5, DERIVED)
     yield (

@@ -245,7 +245,7 @@ def _denoc_errors() -> "Figure":
 
 def _corrections() -> "Figure":
     runs: tuple[tuple[str, Any], ...] = (
-        ("penalty, k = 1e5 (Fig. 4.7)", simulated(Penalty(1e5), gains=GAINS)),
+        ("penalty, k = 1e5 (Fig. 4.7)", simulated(Penalty(1e5, implicit=False), gains=GAINS)),
         ("Embedding, sigma = 10 /s (Fig. 4.11)", simulated(Embedding("gauss", 10.0), gains=GAINS)),
         ("DeNOC (Fig. 4.14)", simulated(DeNOC("minimal"), gains=GAINS, zoo=True)),
     )

@@ -11,7 +11,6 @@ from tiburon.errors import DomainError, NonFiniteError
 from tiburon.functions.assembly import RANK_TOLERANCE, open_loops, resting_position
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.contact import contacts_among
-from tiburon.functions.dynamics import mass_matrix
 from tiburon.functions.parameters import geometry_of
 from tiburon.loops.stabilization import Baumgarte, DeNOC, Embedding, Penalty, Projection
 from tiburon.model import Model
@@ -19,6 +18,7 @@ from tiburon.results.outcome import Outcomes
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.recorder import Recorder
+from tiburon.simulation.soft_loops import loops_and_inertia
 from tiburon.simulation.system import System
 from tiburon.spatial import Scalars
 from tiburon.trace.graph import ANGLE_LIMIT
@@ -333,19 +333,12 @@ def stable_choice(system: System, method: str, dt: float, q: Array, time: float)
 
 
 def _penalty_rates(model: Model, method: Penalty, q: Array, time: float) -> NDArray[np.complex128]:
-    """Return the fastest rates of springs and dampers across loops [1/s], in a configuration.
-
-    With g the largest eigenvalue of J H^-1 J^T: the roots of s^2 + d g s + k g = 0.
-    """
+    """Return the fastest rates of springs and dampers across loops [1/s], in a configuration."""
     if not (np.abs(q) < ANGLE_LIMIT).all():
         q = resting_position(model)
-    tree = model.without_loops()
     now: Any = {"time": time} if model.plan.depends_on_time else {}
-    J = np.asarray(loop_jacobian(model, q, **now))
-    L = np.linalg.cholesky(np.asarray(mass_matrix(tree, q, **now)))
-    g = float(np.linalg.norm(np.linalg.solve(L, J.T), 2) ** 2)
-    roots = np.roots([1.0, method.own_damping * g, method.stiffness * g])
-    return roots.astype(np.complex128)
+    J, L = loops_and_inertia(model, q, **now)
+    return method.roots(float(np.linalg.norm(np.linalg.solve(L, J.T), 2) ** 2))
 
 
 # rank changes of the constraints, which mark singular configurations

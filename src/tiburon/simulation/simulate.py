@@ -45,6 +45,7 @@ from tiburon.loops.stabilization import (
     DeNOC,
     Embedding,
     LoopMethod,
+    Penalty,
     Projection,
     checked_loops,
 )
@@ -77,6 +78,7 @@ from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sen
 from tiburon.simulation.run_parameters import VariedRun, vary_run
 from tiburon.simulation.sampled import Sampled, controller_of
 from tiburon.simulation.sensing import MOST_CASES, WHOLE_STEPS_TOLERANCE, Sensor
+from tiburon.simulation.soft_loops import soft_loops
 from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.system import ELEMENTS, System, surrounded
@@ -323,6 +325,8 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         extra = (*extra, *touching)
     if isinstance(loops, (Embedding, DeNOC)):
         extra = (*extra, *_coordinates(model, loops, given.q))
+    if isinstance(loops, Penalty) and model.loops and not integrator.is_adaptive:
+        extra = (*extra, *_soft_loops(model, loops, extra, integrator))
     motions = () if given.prescribed is None else prescribed_motions(model, given.prescribed)
     if motions:
         extra = (*extra, *motions)
@@ -698,6 +702,25 @@ def _refuse_coordinates(setup: RunSetup) -> None:
             "loops=tb.Baumgarte(20.0, 20.0), or leave it out",
             name=model.name,
         )
+
+
+def _soft_loops(
+    model: Model, method: Penalty, forces: Sequence[Element], integrator: Integrator
+) -> tuple[Element, ...]:
+    """Return springs across loops as an element if they can act at the ends of steps, and must."""
+    scheme = METHODS[integrator.scheme]
+    fits = method.implicit and not (scheme.has_memory or scheme.keeps_inertia)
+    if not fits or any(isinstance(element, LoopSwitch) for element in forces):
+        return ()
+    found = soft_loops(model, method, resting_position(model), integrator.dt)
+    if found is not None and CURRENT_SESSION.get() is not None:
+        raise DomainError(
+            "Penalty in parts",
+            "steps that resolve its rates, or implicit=False",
+            f"a dt of {integrator.dt:g} s",
+            advice="take a smaller dt, or simulate the robot undivided",
+        )
+    return () if found is None else (found,)
 
 
 def _coordinates(

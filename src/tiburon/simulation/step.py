@@ -24,6 +24,7 @@ from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.joint_step import end_of_step
+from tiburon.simulation.soft_loops import end_with_soft_loops
 from tiburon.simulation.system import ELEMENTS, System, put_latest
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.program import Input, Program
@@ -201,6 +202,8 @@ class Stepping:
                 q, w, memory, held = system.touch(manifold, rates, start, free, u, h, time, p)
             else:
                 q, w, memory = free()
+            if system.soft_loops is not None:
+                q, w, held = end_with_soft_loops(system, manifold, start[:2], (q, w), u, h, time, p)
             if (system.model.loops or system.prescribes) and settles:
                 q, w = settled(q, w, time + h)
             if parted is not None:
@@ -210,9 +213,9 @@ class Stepping:
         def stepped(
             q: Scalars, w: Scalars, memory: Any, u: Scalars, h: Scalar, time: Scalar
         ) -> tuple[Scalars, Scalars, Any, Scalars]:
-            # held values pass through the traced function only where contacts change them
+            # held values pass through the traced function only where the end changes them
             q, w, memory, held = step(q, w, memory, u, h, time)
-            return q, w, memory, held if system.ends_in_contact or system.laws is not None else u
+            return q, w, memory, held or u
 
         self.step = stepped
         self.under = under

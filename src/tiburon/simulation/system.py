@@ -45,6 +45,7 @@ from tiburon.actuation.loop_switch import LoopCoordinates, LoopSwitch
 from tiburon.actuation.piecewise import PathSample
 from tiburon.actuation.prescribed import PrescribedMotion
 from tiburon.actuation.rigid_contact import RigidContactElement
+from tiburon.actuation.soft_loops import SoftLoops
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import expanded_parents
@@ -656,6 +657,9 @@ class System:
         if isinstance(self.loops, Penalty):
             terms = self._constraints(here, q, v, x)
             held, pushes = self.loops.joint_forces(terms, force)
+            if self.soft_loops is not None:
+                # an element exerts those of the last step
+                held = list(force)
             solve = method_of_runs(self.model, here.plan)
             return solve(here.plan, q, v, JointVector(held), here.gravity, here.external), pushes
         if isinstance(self.loops, Embedding):
@@ -1040,6 +1044,17 @@ class System:
         """
         for element, at in zip(self.elements, self._places, strict=True):
             if isinstance(element, JointLaws):
+                return element, at.z, at.p
+        return None
+
+    @cached_property
+    def soft_loops(self) -> tuple[SoftLoops, slice, slice] | None:
+        """Springs across loops that act at the ends of steps, with the places of their numbers.
+
+        Those are states and parameters; None without.
+        """
+        for element, at in zip(self.elements, self._places, strict=True):
+            if isinstance(element, SoftLoops):
                 return element, at.z, at.p
         return None
 
