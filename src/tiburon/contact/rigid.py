@@ -524,6 +524,11 @@ class _Form(NamedTuple):
         assert self.point.carrier is not None
         return self.point.carrier
 
+    @property
+    def key(self) -> "_FormKey":
+        """What determines the rows: the body, its side in the pairs, and the axes."""
+        return *self.carrier.key, self.axes
+
     def jacobian(self) -> Sequence[ContactRow]:
         """Return the rows of J: of the point, or of angular and linear velocity of the body."""
         if self.form == OWN:
@@ -542,10 +547,13 @@ class _Form(NamedTuple):
         return [*(Force(x, ZERO3) for x in turned), *(Force(ZERO3, x) for x in turned)]
 
 
+_FormKey = tuple[int, float, tuple[Vec3, Vec3, Vec3]]
+
+
 def _forms(points: Sequence[PointRows]) -> list[_Form]:
     """Return the groups of points that share rows."""
     found: list[_Form] = []
-    by_carrier = itertools.groupby(points, key=lambda point: point.carrier and point.carrier.body)
+    by_carrier = itertools.groupby(points, key=lambda point: point.carrier and point.carrier.key)
     for _, members in by_carrier:
         some = list(members)
         carrier, axes = some[0].carrier, some[0].axes
@@ -575,21 +583,23 @@ def _carried_rows(
     scaled: Callable[[ContactRow], ContactRow],
 ) -> list[ContactRow]:
     """Return D^-1/2 L^-T of the rows of all groups, those of like bodies side by side."""
-    shared = [one for one in forms if one.form != OWN]
-    bodies = [one.carrier.body for one in shared]
-    pushed = dict(
-        zip(bodies, metric.columns_of(bodies, [one.wrenches() for one in shared]), strict=True)
-    )
-    found: dict[int, list[ContactRow]] = {}
+    shared = {one.key: one for one in forms if one.form != OWN}
+    pushed: dict[_FormKey, list[ContactRow]] = {}
+    for side in dict.fromkeys(key[1:] for key in shared):
+        keys = [key for key in shared if key[1:] == side]
+        forces = [shared[key].wrenches() for key in keys]
+        columns = metric.columns_of([body for body, *_ in keys], forces)
+        pushed.update(zip(keys, columns, strict=True))
+    found: dict[_FormKey, list[ContactRow]] = {}
 
     def times(rows: list[list[Scalar]], roots: list[Scalar]) -> list[list[Scalar]]:
         return [[a * b for a, b in zip(row, roots, strict=True)] for row in rows]
 
-    for body in bodies:
-        if body in found:
+    for key, one in shared.items():
+        if key in found:
             continue
-        alike = next(one.carrier.alike for one in shared if one.carrier.body == body) or (body,)
-        alike = alike if all(other in pushed for other in alike) else (body,)
+        alike = [(other, *key[1:]) for other in one.carrier.alike]
+        alike = alike if alike and all(other in pushed for other in alike) else [key]
         supports = [list(pushed[other][0]) for other in alike]
         given = [
             ([list(row.values()) for row in pushed[other]], [metric.roots[i] for i in support])
@@ -600,7 +610,7 @@ def _carried_rows(
     every: list[ContactRow] = []
     for one in forms:
         own = one.form == OWN
-        every += [scaled(row) for row in one.point.rows] if own else found[one.carrier.body]
+        every += [scaled(row) for row in one.point.rows] if own else found[one.key]
     return every
 
 
@@ -705,16 +715,16 @@ def contact_problem(
 ) -> ContactProblem:
     """Pose the contact problem of a step; see `rigid_step`."""
     inline = len(points) <= INLINED_POINTS
-    twists: dict[int, tuple[Any, ...]] = {}
+    twists: dict[tuple[int, float], tuple[Any, ...]] = {}
     moving: list[tuple[Any, ...]] = []
     for point in points:
         carrier = point.carrier
         if carrier is None:
             moving.append(_velocities(point, v_free, v, inline=inline))
             continue
-        if carrier.body not in twists:
-            twists[carrier.body] = (carrier.place.p, *(carrier.velocity(x) for x in (v_free, v)))
-        moving.append(twists[carrier.body])
+        if carrier.key not in twists:
+            twists[carrier.key] = (carrier.place.p, *(carrier.velocity(x) for x in (v_free, v)))
+        moving.append(twists[carrier.key])
     given = [
         (
             gap,
@@ -967,15 +977,15 @@ def _pressed(points: Sequence[PointRows], problem: ContactProblem, v: Scalars) -
     approach: Scalar = 0.0
     left: Scalar = 0.0
     worst: Scalar = 0.0
-    moving: dict[int, Motion] = {}
+    moving: dict[tuple[int, float], Motion] = {}
     for k, point in enumerate(points):
         bound, carrier = problem.b[3 * k + 2], point.carrier
         if carrier is None:
             speed = point.velocity(v)[2]
         else:
-            if carrier.body not in moving:
-                moving[carrier.body] = carrier.velocity(v)
-            of, arm = moving[carrier.body], carrier.arm(point.geometry.point)
+            if carrier.key not in moving:
+                moving[carrier.key] = carrier.velocity(v)
+            of, arm = moving[carrier.key], carrier.arm(point.geometry.point)
             speed = dot(point.axes[2], add_cross(of.linear, of.angular, arm))
         closes = -(bound - problem.after[k] + speed)
         approach = np.maximum(approach, -bound)

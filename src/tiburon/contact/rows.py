@@ -104,6 +104,11 @@ class Carrier:
         self.place = bodies.places[body]
         self._bodies = bodies
 
+    @property
+    def key(self) -> tuple[int, float]:
+        """Body and sign: a body that is first in some pairs and second in others has both."""
+        return self.body, self.sign
+
     @cached_property
     def columns(self) -> dict[int, Motion]:
         """Its velocity per unit rate of each joint axis, at its origin, world axes."""
@@ -200,17 +205,17 @@ def each_point(
 
     called = together if len(points) <= INLINED_POINTS else function(together)
     found: dict[int, Any] = {}
-    own: dict[int, list[int]] = {}
+    own: dict[tuple[int, float], list[int]] = {}
     for k, point in enumerate(points):
         if point.carrier is None:
             found[k] = called([given[k]], common[k])[0]
         else:
-            own.setdefault(point.carrier.body, []).append(k)
-    for body, members in own.items():
+            own.setdefault(point.carrier.key, []).append(k)
+    for (body, sign), members in own.items():
         if members[0] in found:
             continue
         alike = points[members[0]].carrier.alike or (body,)  # type: ignore[union-attr]
-        branches = [own.get(other, []) for other in alike]
+        branches = [own.get((other, sign), []) for other in alike]
         if len(alike) > 1 and len({len(branch) for branch in branches}) == 1:
             arguments = [([given[k] for k in branch], common[branch[0]]) for branch in branches]
             results = lanes(together, arguments)

@@ -547,10 +547,10 @@ def _dense_rows(points: Sequence[PointRows], size: int, axes: slice) -> list[lis
     """Return the rows of all points along some of their axes; bodies with many share code."""
     along_axes = folded(_carried_rows)
     rows: list[ContactRow] = []
-    for body, members in itertools.groupby(points, lambda one: one.carrier and one.carrier.body):
+    for key, members in itertools.groupby(points, lambda one: one.carrier and one.carrier.key):
         some = list(members)
         carrier = some[0].carrier
-        if body is None or carrier is None:
+        if key is None or carrier is None:
             rows += [row for point in some for row in list(point.rows)[axes]]
             continue
         arms = [carrier.arm(point.geometry.point) for point in some]
