@@ -7,6 +7,7 @@ import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
+from tiburon.contact.active import ActivePoints, active_points
 from tiburon.contact.candidates import surfaces_of
 from tiburon.contact.rigid import (
     TOLERANCE,
@@ -20,6 +21,7 @@ from tiburon.contact.rows import PointRows, swept_rows
 from tiburon.model import Plan
 from tiburon.record import field, record
 from tiburon.spatial import Scalar, Scalars
+from tiburon.trace.primitives.active_rows import picked_rows, spread_rows
 from tiburon.trace.regions import where_needed
 
 LAWS = ("coulomb", "convex")
@@ -83,8 +85,15 @@ class RigidContactElement(ContactElement):
         v: Scalars,
         h: Scalar,
         p: Scalars,
+        free: Scalars | None = None,
     ) -> tuple[list[Scalar], list[PointRows]]:
-        """Return gaps at the start of a step, and all contact points at its end: `swept_rows`."""
+        """Return gaps at the start of a step, and contact points at its end: `swept_rows`.
+
+        Given the configuration `free` at the end without contact, points are those that may act.
+        """
+        if free is not None:
+            found = active_points(plans[1], start, end, free, v, h, self.candidates, p)
+            return found.gaps, found
         return swept_rows(plans, start, end, v, h, self.candidates, p)
 
     def finish_step(
@@ -106,11 +115,13 @@ class RigidContactElement(ContactElement):
         The step begins at `time` [s].
         """
         width = len(POINT_STATES)
+        active = isinstance(points, ActivePoints)
         states = [
             PointState(tuple(z[width * k : width * k + 3]), z[width * k + 3])
-            for k in range(len(points))
+            for k in range(len(gaps))
         ]
-        surfaces = surfaces_of(self.candidates, p, [point.geometry for point in points])
+        geometry = [point.geometry for point in points]
+        surfaces = [] if active else surfaces_of(self.candidates, p, geometry)
         found = rigid_step(
             gaps,
             points,
@@ -125,7 +136,14 @@ class RigidContactElement(ContactElement):
             bounds=bounds,
         )
         after = [y for state in found.states for y in (*state.force, state.sticking)]
-        peaks = self.raised_peaks(z, [_square(state.force) for state in found.states])
+        if isinstance(points, ActivePoints):
+            before = z[self.own_states.stop :]
+            own_peaks = picked_rows(points.places, before, 1)
+            squares = [_square(force) for force in found.forces]
+            raised = [(np.maximum(a, b),) for (a,), b in zip(own_peaks, squares, strict=True)]
+            peaks = tuple(spread_rows(points.places, raised, before))
+        else:
+            peaks = self.raised_peaks(z, [_square(state.force) for state in found.states])
         *_, largest, place, depth, deepest, when = z[self.own_states]
         larger = found.residual > largest
         own = (found.residual, found.sweeps, found.worst)

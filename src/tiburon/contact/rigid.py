@@ -38,7 +38,9 @@ import numpy as np
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.contact.active import TOO_MANY, WIDTH, ActivePoints
 from tiburon.contact.candidates import Surface
+from tiburon.contact.geometry.vectors import perpendicular
 from tiburon.contact.rows import (
     INLINED_POINTS,
     Carrier,
@@ -56,6 +58,7 @@ from tiburon.spatial.vec3 import (
     IDENTITY3,
     ZERO3,
     add_cross,
+    cross,
     dot,
     matrix_vector,
     scale,
@@ -63,6 +66,14 @@ from tiburon.spatial.vec3 import (
     transpose,
 )
 from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.active_rows import (
+    ROW,
+    SLOT,
+    RowTable,
+    each_active,
+    picked_rows,
+    spread_rows,
+)
 from tiburon.trace.primitives.contact_layout import LEVEL, OWN, TURNED, PointGroup, at_point
 from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, ContactStep
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
@@ -72,6 +83,7 @@ from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import function, where_needed
 from tiburon.trace.regions.lanes import lanes
+from tiburon.trace.value import require
 
 Scalars = tuple[Scalar, ...]
 
@@ -101,6 +113,9 @@ MOST_SWEEPS_ALONE = 500
 RESTING_SHARE = 0.01
 """Share of the speed of approach in what a contact removes below which it is closed throughout the
 step, and stays so in derivatives."""
+
+OUT_OF_REACH = 1e30
+"""Gap [m] and speed [m/s] of slots that are not used."""
 
 MIN_SHARED_POINTS = 3
 """Contact points of a body on the world from which on they share its rows."""
@@ -227,6 +242,13 @@ class Compliance(NamedTuple):
     shoes: tuple[Scalar, ...] = ()
     """Square of the normal row of each `BoundRow`; 0 for stops."""
 
+    held: tuple[int, ...] = ()
+    """Velocity variables that no impulse changes."""
+
+    permitted: tuple[Scalar, ...] = ()
+    """Matrix that leaves out of rows of A what loops do not allow, where points are chosen; empty
+    without loops."""
+
     @property
     def supports(self) -> list[list[int]]:
         """For each contact point the columns where its rows of A are not zero."""
@@ -334,6 +356,9 @@ class RigidStep(NamedTuple):
     lands: Scalar
     """Whether impulses of collisions are among them."""
 
+    forces: Sequence[Scalars] = ()
+    """Forces of the points that have slots [N], where points were chosen (`contact/active.py`)."""
+
 
 class Pressed(NamedTuple):
     """Speeds at which contact points close in a step; zeros where its impulses are exact enough.
@@ -373,11 +398,14 @@ def compliance_of(
         cut: Length, relative to the longest, below which a loop constraint is redundant.
         held: Velocity variables that no impulse changes.
         bounds: Rows of joints that follow those of the points; None where joint impulses do not
-            matter.
+            matter. Rows of points that are chosen are those of `rigid_step`.
         added: What stiff forces add to the diagonal of the mass matrix, by velocity variable.
         softness: Velocity along each loop constraint per impulse that it lets pass, or nothing for
             loops that stay closed. Each has a column of its own.
     """
+    chosen = isinstance(points, ActivePoints)
+    if chosen:
+        points = ()
     # of few like points among others, code for lanes would be long
     alike = sum(point.carrier is not None and bool(point.carrier.alike) for point in points)
     like = not held and not added and bounds is None and 2 * alike > len(points)
@@ -454,12 +482,17 @@ def compliance_of(
         return response(factor.solve_transpose(as_traced(list(rates))).tolist())
 
     closes = closing if loops else None
+    kept: list[Scalar] = []
+    if chosen and loops:
+        units = [{i: 1.0} for i in range(plan.nv)]
+        kept = [x for row in permitted(units) for x in row.values()]
     formed = metric if isinstance(metric, TreeMetric) else None
     if all(group.form == OWN for group in groups):
         found = Compliance(rows, response, size, closes, metric=formed)
     else:
         every = LazyRows(lambda: [row for group in groups for row in group.own_rows()])
         found = Compliance(every, response, size, closes, tuple(groups), formed)
+    found = found._replace(held=tuple(held), permitted=tuple(kept))
     if bounds is None:
         return found
     return found._replace(accelerate=accelerate, shoes=tuple(shoes))
@@ -857,6 +890,10 @@ def rigid_step(
         convex: Whether points obey the convex law instead of Coulomb's.
         bounds: Friction and stops of joints, those of the compliance.
     """
+    if isinstance(points, ActivePoints):
+        return _active_step(
+            points, compliance, states, v, v_free, h, tolerance, convex=convex, bounds=bounds
+        )
     count = len(points)
     problem = contact_problem(gaps, points, surfaces, states, v, v_free, h)
     b, mu, closing, guess = problem.b, problem.mu, problem.closing, problem.guess
@@ -932,6 +969,273 @@ def rigid_step(
         ],
         _lands([*closing, *(one.closing for one in joints)], p),
     )
+
+
+class _Slots(NamedTuple):
+    """Contacts in slots: values of all slots, one after the other; see `ContactProblem`."""
+
+    rows: list[Scalar]
+    """Three rows of A over all velocity variables."""
+    b: list[Scalar]
+    mu: list[Scalar]
+    approach: list[Scalar]
+    share: list[Scalar]
+    restitution: list[Scalar]
+    end: list[Scalar]
+    guess: list[Scalar]
+    stuck: list[Scalar]
+    between: list[Scalar]
+    axes: list[Scalar]
+    after: list[Scalar]
+
+
+def _posed_slots(
+    points: ActivePoints,
+    compliance: Compliance,
+    states: Sequence[Scalar],
+    v: Sequence[Scalar],
+    v_free: Sequence[Scalar],
+    h: Scalar,
+) -> _Slots:
+    """Pose the contact problem of points in slots.
+
+    Args:
+        points: The points.
+        compliance: The factors of H, and what no impulse changes.
+        states: What all points carry from the step before, one after the other.
+        v: Joint velocity at the start.
+        v_free: That at the end without contact.
+        h: Length of the step [s].
+    """
+    metric = compliance.metric
+    assert metric is not None
+    nv, axis_count = len(v), len(points.variables)
+    ancestors = [metric.ancestors(i)[:-1] for i in range(nv)]
+    factors = [x for i in range(nv) for x in metric.factors(i)]
+    ends = [0, *itertools.accumulate(map(len, ancestors))]
+    kept = compliance.permitted
+    sizes = (1, nv, nv, nv, len(factors), 6 * axis_count, len(kept))
+
+    def posed(
+        shared: list[Scalar],
+        point: list[Scalar],
+        material: list[Scalar],
+        state: list[Scalar],
+        bodies: list[Scalar],
+        first: list[Scalar],
+        second: list[Scalar],
+    ) -> list[list[Scalar]]:
+        starts = itertools.accumulate(sizes, initial=0)
+        (h,), v, v_free, roots, L, columns, allowed = (
+            shared[start : start + size] for start, size in zip(starts, sizes, strict=False)
+        )
+        gap, there, *rest, share = point
+        n, on_first, on_second = (tuple(rest[k : k + 3]) for k in (0, 3, 6))
+        t = perpendicular(n)
+        axes = (t, cross(n, t), n)
+        J: list[list[Scalar]] = [[0.0] * nv for _ in axes]
+        for i, variable in enumerate(points.variables):
+            one, other = first[i], second[i]
+            arm = subtract(scale(on_second, other), scale(on_first, one))
+            angular, linear = columns[6 * i : 6 * i + 3], columns[6 * i + 3 : 6 * i + 6]
+            column = add_cross(scale(tuple(linear), other - one), tuple(angular), arm)
+            for row, axis in zip(J, axes, strict=True):
+                row[variable] = row[variable] + dot(axis, column)
+        now = [_sum_of_products(row, v_free) for row in J]
+        steady = _sum_of_products(J[2], v)
+        # gaps of swept contacts are those at first contact
+        swept, rate = share < 1.0, h * steady
+        begun = np.where(share > 0.0, np.maximum(there - share * rate, 0.0), there)
+        gap = np.where(swept, begun, gap)
+        there = np.where(swept, there + (1.0 - share) * rate, there)
+        carried = PointState(tuple(state[:3]), state[3])
+        found = _posed(
+            gap, (there, ZERO3, axes), carried, (material[0], material[1]), h, now, steady
+        )
+        rows: list[Scalar] = []
+        for x in J:
+            for i in compliance.held:
+                x[i] = 0.0
+            for i in range(nv - 1, -1, -1):
+                for j, entry in zip(ancestors[i], range(ends[i], ends[i + 1]), strict=True):
+                    x[j] = x[j] - L[entry] * x[i]
+            x = [a * b for a, b in zip(x, roots, strict=True)]
+            if kept:
+                x = [_sum_of_products(allowed[i * nv : i * nv + nv], x) for i in range(nv)]
+            rows += x
+        moves = [_sum_of_products(one, one) for one in (first, second)]
+        between = np.where((moves[0] > 0.0) & (moves[1] > 0.0), 1.0, 0.0)
+        return [
+            rows,
+            list(found.b),
+            [found.mu],
+            [found.closing.approach],
+            [found.closing.share],
+            [material[2]],
+            [found.end],
+            list(found.guess),
+            [carried.sticking],
+            [between],
+            [x for axis in axes for x in axis],
+            [found.after],
+        ]
+
+    count = len(points.gaps)
+    bodies = len(points.masks) // axis_count
+    # the place of both numbers of bodies among what is read
+    at = WIDTH + 3 + 4
+    tables = [
+        (RowTable(count, WIDTH, ROW), points.table),
+        (RowTable(count, 3, ROW), points.surfaces),
+        (RowTable(count, 4, ROW), states),
+        (RowTable(count, 2, ROW), points.bodies),
+        (RowTable(bodies, axis_count, at), points.masks),
+        (RowTable(bodies, axis_count, at + 1), points.masks),
+    ]
+    shared = [h, *v, *v_free, *metric.roots, *factors, *points.columns, *kept]
+    # so far that solvers pass slots over that others of a vector use
+    idle: list[Sequence[float]] = [(0.0,) * (3 * nv), (0.0, 0.0, OUT_OF_REACH)]
+    idle += [(0.0,), (0.0,), (1.0,), (0.0,), (OUT_OF_REACH,), (0.0,) * 3, (0.0,), (0.0,)]
+    idle += [(0.0,) * 9, (0.0,)]
+    return _Slots(*each_active(points.places, points.count, posed, shared, tables, idle))
+
+
+def _sum_of_products(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = total + x * y
+    return total
+
+
+def _active_step(
+    points: ActivePoints,
+    compliance: Compliance,
+    states: Sequence[PointState],
+    v: Sequence[Scalar],
+    v_free: Sequence[Scalar],
+    h: Scalar,
+    tolerance: Scalar,
+    *,
+    convex: bool,
+    bounds: Sequence[BoundRow],
+) -> RigidStep:
+    """Return what contacts make of a step; the points that are near have slots: `rigid_step`."""
+    nv, slots, places = len(v), len(points), points.places
+    carried = [x for state in states for x in (*state.force, state.sticking)]
+    found = _posed_slots(points, compliance, carried, v, v_free, h)
+    joints = [
+        _posed_bound(bound, square, v_free, h)
+        for bound, square in zip(bounds, compliance.shoes, strict=True)
+    ]
+    groups, rows = compliance.laid_out()
+    groups += [PointGroup(OWN, 1, tuple(range(nv)))] * slots
+    most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
+    step = ContactStep(compliance.size, groups, most, convex=convex, slots=slots)
+    result = step.apply(
+        [
+            *rows,
+            *found.rows,
+            *(x for one in joints for x in one.b),
+            *found.b,
+            *(one.mu for one in joints),
+            *found.mu,
+            *(one.closing.approach for one in joints),
+            *found.approach,
+            *(one.closing.share for one in joints),
+            *found.share,
+            *(0.0 for _ in joints),
+            *found.restitution,
+            *(one.end for one in joints),
+            *found.end,
+            *(x for one in joints for x in one.guess),
+            *found.guess,
+            *(bound.stuck for bound in bounds),
+            *found.stuck,
+            h,
+            tolerance,
+            *found.between,
+            points.count,
+        ]
+    )
+    fixed = len(joints)
+    total = fixed + slots
+    sizes = (3 * total, compliance.size, compliance.size, total)
+    starts = itertools.pairwise(itertools.accumulate(sizes, initial=0))
+    p, y, shifts, slip = (result[i:j] for i, j in starts)
+    moved, shifted = compliance.response(y), compliance.response(shifts)
+    mean = tuple(0.5 * (a + b) + c for a, b, c in zip(v, v_free, shifted, strict=True))
+    v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
+    own, slip = p[3 * fixed :], slip[fixed:]
+    fastest: Scalar = 0.0
+    pushed: Scalar = 0.0
+    for k in range(slots):
+        b = found.b[3 * k : 3 * k + 2]
+        fastest = np.maximum(fastest, b[0] * b[0] + b[1] * b[1])
+        pushed = pushed + own[3 * k + 2] * own[3 * k + 2]
+    still, per_time = MIN_SLIP_SHARE * MIN_SLIP_SHARE * fastest, -1.0 / h
+
+    def after(shared: list[Scalar], axes: list[Scalar], *rest: list[Scalar]) -> Any:
+        (p, mu, slip), (still, per_time) = rest, shared
+        of = (tuple(axes[:3]), tuple(axes[3:6]), tuple(axes[6:]))
+        state = _state_after(of, tuple(p), mu[0], slip[0], still, per_time)
+        return [[*state.force, state.sticking]]
+
+    widths = (9, 3, 1, 1)
+    values = (found.axes, own, found.mu, slip)
+    tables = [(RowTable(slots, n, SLOT), x) for n, x in zip(widths, values, strict=True)]
+    (held,) = each_active(places, points.count, after, [still, per_time], tables, [(0.0,) * 4])
+    in_slots = [held[4 * k : 4 * k + 4] for k in range(slots)]
+    every = spread_rows(places, in_slots, [0.0] * len(carried))
+    residual, sweeps, worst = result[-3:]
+    residual = require(points.total <= float(slots), residual, TOO_MANY)
+    # numbers of points come first
+    slot = np.where(worst < float(fixed), -1.0, worst - float(fixed))
+    ((point,),) = picked_rows([slot], places, 1)
+    worst = np.where(worst < float(fixed), worst + float(len(states)), point)
+    return RigidStep(
+        v_after,
+        mean,
+        [PointState(tuple(every[k : k + 3]), every[k + 3]) for k in range(0, len(every), 4)],
+        pushed > 0.0,
+        residual,
+        sweeps,
+        worst,
+        where_needed(
+            residual > np.maximum(tolerance, CHECKED_RESIDUAL),
+            lambda: _pressed_slots(points, found, y[:nv]),
+            Pressed(0.0, 0.0, 0.0),
+        ),
+        shifted,
+        [p[3 * k + (2 if bound.friction is None else 0)] for k, bound in enumerate(bounds)],
+        _lands_in_slots(found, joints, p),
+        [tuple(one[:3]) for one in in_slots],
+    )
+
+
+def _lands_in_slots(found: _Slots, joints: Sequence["_PosedBound"], p: Sequence[Scalar]) -> Scalar:
+    """Return whether an impulse belongs to a collision."""
+    approach = [*(one.closing.approach for one in joints), *found.approach]
+    return _lands([Closing(0.0, x, 1.0) for x in approach], p)
+
+
+def _pressed_slots(points: ActivePoints, found: _Slots, y: Sequence[Scalar]) -> Pressed:
+    """Return the speeds at which points in slots close, without impulses and with them."""
+    slots, nv = len(points), len(y)
+
+    def closes(y: list[Scalar], rows: list[Scalar], b: list[Scalar]) -> list[list[Scalar]]:
+        return [[-(b[2] + _sum_of_products(rows[2 * nv :], y))]]
+
+    tables = [(RowTable(slots, 3 * nv, SLOT), found.rows), (RowTable(slots, 3, SLOT), found.b)]
+    (speeds,) = each_active(points.places, points.count, closes, y, tables, [(0.0,)])
+    approach: Scalar = 0.0
+    left: Scalar = 0.0
+    worst: Scalar = 0.0
+    for k, speed in enumerate(speeds):
+        used = points.places[k] >= 0.0
+        approach = np.maximum(approach, np.where(used, -found.b[3 * k + 2], 0.0))
+        worst = np.where(speed > left, points.places[k], worst)
+        left = np.maximum(left, speed)
+    return Pressed(approach, left, worst)
 
 
 class _PosedBound(NamedTuple):

@@ -254,7 +254,7 @@ def contact_geometry(
         # shapes and dimensions of one branch, with the code of those of the first
         given = [
             [
-                (_carrier_place(plan, places, c.first), _local(plan, c.first), own[k])
+                (carrier_place(plan, places, c.first), local_place(plan, c.first), own[k])
                 for k, c in some
             ]
             for some in ([(k, candidates[k]) for k in branch] for branch in branches)
@@ -266,7 +266,7 @@ def contact_geometry(
             *shapes: Any, first: Any = first, grounds: Any = grounds
         ) -> list[tuple[ContactGeometry, ...]]:
             return [
-                c.geometry([_composed(place, local), (ground.R, ground.p)], numbers)
+                c.geometry([composed_place(place, local), (ground.R, ground.p)], numbers)
                 for (place, local, numbers), c, ground in zip(shapes, first, grounds, strict=True)
             ]
 
@@ -310,19 +310,19 @@ def like_candidates(
     return found
 
 
-def _carrier_place(plan: Plan, places: Sequence[Place], part: Part) -> Place:
+def carrier_place(plan: Plan, places: Sequence[Place], part: Part) -> Place:
     """Return the pose of the plan body that a shape belongs to."""
     body = plan.frame(part.body).body
     return WORLD_PLACE if body == WORLD_BODY else places[body]
 
 
-def _local(plan: Plan, part: Part) -> Place:
+def local_place(plan: Plan, part: Part) -> Place:
     """Return the pose of a shape in the frame of its plan body."""
     place = WORLD_PLACE.moved(plan.frame(part.body).transform)
-    return Place(*_composed(place, Place(part.pose.rotation, part.pose.translation)))
+    return Place(*composed_place(place, Place(part.pose.rotation, part.pose.translation)))
 
 
-def _composed(place: Place, local: Place) -> tuple[Any, Vec3]:
+def composed_place(place: Place, local: Place) -> tuple[Any, Vec3]:
     """Return the pose in the world of a shape, given that of its carrier and its own there."""
     return matrix_product(place.R, local.R), add(place.p, matrix_vector(place.R, local.p))
 
@@ -496,7 +496,7 @@ def swept_rows(
                 for part, one in zip(parts, placed, strict=True)
             )
 
-        share, found = _swept(candidate, crossing, speeds, tuple(before[some]), plain)
+        share, found = swept_geometry(candidate, crossing, speeds, tuple(before[some]), plain)
         points += found
         when += [share] * len(found)
     rows = _rows(plan, end, places, candidates, points)
@@ -514,14 +514,22 @@ def swept_rows(
     return gaps, rows
 
 
-def _swept(
+def swept_geometry(
     candidate: Candidate,
     crossing: Crossing,
     speeds: Callable[[], tuple[Any, ...]],
     start: tuple[ContactGeometry, ...],
     end: list[tuple[ContactGeometry, tuple[Vec3, Vec3]]],
 ) -> tuple[Scalar, list[tuple[ContactGeometry, tuple[Vec3, Vec3]]]]:
-    """Return the share of a step before first contact, 1 if not swept, and contact points."""
+    """Return the share of a step before first contact, 1 if not swept, and contact points.
+
+    Args:
+        candidate: The pair.
+        crossing: Its shapes over the step.
+        speeds: Returns the displacements per step of both origins, at the start and at the end.
+        start: Contacts at the start.
+        end: Contacts at the end, with their places on both bodies.
+    """
 
     def searched() -> tuple[Any, ...]:
         touches, share, contacts = swept_contacts(crossing, speeds(), candidate.narrow_phase)
@@ -700,7 +708,7 @@ def _point_rows(
 
 def part_place(plan: Plan, places: Sequence[Place], part: Part) -> Place:
     """Return a shape in the world."""
-    return Place(*_composed(_carrier_place(plan, places, part), _local(plan, part)))
+    return Place(*composed_place(carrier_place(plan, places, part), local_place(plan, part)))
 
 
 def along(row: ContactRow, v: Sequence[Scalar]) -> Scalar:

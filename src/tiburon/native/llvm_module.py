@@ -857,8 +857,8 @@ class FunctionWriter:
         self.stack_lines: list[str] = []
         self._vector_lanes = vector_lanes
         self._packed: dict[int, LlvmTarget] = {}
-        # vector and lane of scalars that were extracted
-        self._lanes_of: dict[Ref, tuple[Ref, int]] = {}
+        # vector, its width, and lane of scalars that were extracted
+        self._lanes_of: dict[Ref, tuple[Ref, int, int]] = {}
         self.origins: Origins = {}
         self.destinations: dict[int, Ref] = {}
         self.filled: set[int] | None = None
@@ -916,15 +916,16 @@ class FunctionWriter:
             for column, root in zip(results, region.roots, strict=True):
                 for lane in range(calls):
                     scalar = unpack(vector, refs[root], lane)
-                    self._lanes_of[scalar] = (refs[root], lane)
+                    self._lanes_of[scalar] = (refs[root], width, lane)
                     column.append(scalar)
         return list(chain(*results))
 
     def _vector(self, vector: LlvmTarget, row: Sequence[Ref]) -> Ref:
         """Return a vector of scalars: the one they come from, if they are its lanes."""
         whole = self._lanes_of.get(row[0])
+        width = vector.lanes
         if whole is not None and all(
-            self._lanes_of.get(ref) == (whole[0], lane) for lane, ref in enumerate(row)
+            self._lanes_of.get(ref) == (whole[0], width, lane) for lane, ref in enumerate(row)
         ):
             return whole[0]
         filled = [row[min(lane, len(row) - 1)] for lane in range(vector.lanes)]

@@ -337,7 +337,7 @@ def posed_end(
     contact = None
     points: list[PointRows] = []
     if binds and system.ends_in_contact:
-        gaps, points, own, tolerance = system.contact_ahead(plan, q, ahead, v, h, time, p)
+        gaps, points, own, tolerance = system.contact_ahead(plan, q, ahead, v, h, time, p, q1)
         contact = gaps, points, own, tolerance
     jacobian, cut = system.loops_at(plan, ahead, w[nv:]) or ((), MIN_CUT)
     bounds = terms.bounds if binds else ()

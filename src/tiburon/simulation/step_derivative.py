@@ -157,7 +157,8 @@ def _modes(
     def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
         return system.rates(q, w, u, time, p)
 
-    posed = system.posed_contact(Manifold(system.model), rates, q, v, u, h, time, p)
+    manifold = Manifold(system.model)
+    posed = system.posed_contact(manifold, rates, q, v, u, h, time, p, whole=True)
     z = u[system.discrete][at_z]
     states = [
         PointState(tuple(z[4 * k : 4 * k + 3]), z[4 * k + 3]) for k in range(len(posed.points))

@@ -61,6 +61,7 @@ from tiburon.algorithms.surroundings import (
 )
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
+from tiburon.contact.active import chooses
 from tiburon.contact.candidates import Candidate, Surface, surfaces_of
 from tiburon.contact.complementarity import ContactAccelerations, contact_accelerations
 from tiburon.contact.geometry.contact_geometry import ContactGeometry
@@ -1076,6 +1077,14 @@ class System:
         """Whether impulses of rigid contact act at the ends of steps."""
         return self.contact is not None and isinstance(self.contact[0], RigidContactElement)
 
+    def chooses_points(self, plan: Plan) -> bool:
+        """Return whether rigid contact of a step is that of the points that come near.
+
+        Prescribed motion of joints that a model has needs the rows of all points.
+        """
+        assert self.contact is not None
+        return not plan.depends_on_time and chooses(self.contact[0].candidates)
+
     @cached_property
     def has_meshes(self) -> bool:
         """Whether contacts are located outside of compiled code."""
@@ -1119,7 +1128,7 @@ class System:
 
         def ended() -> tuple[Scalars, Scalars, Scalars, Scalar, Scalar]:
             """Return position, velocity, states, whether anything touched, and whether it holds."""
-            posed = self._contact_at(q, w, ahead, v_ahead, h, time, p)
+            posed = self._contact_at(q, w, ahead, v_ahead, h, time, p, end)
             found, states = self._solved_contact(posed, w, u, h, time)
             q_after = manifold.normalize(manifold.displaced(q, found.mean, h))
             v_after = manifold.reexpress(found.v, posed.ahead, q_after)
@@ -1180,10 +1189,18 @@ class System:
         h: Scalar,
         time: Scalar,
         p: Scalars,
+        *,
+        whole: bool = False,
     ) -> "PosedContact":
-        """Return the contacts of a step before their impulses are known; arguments of `touch`."""
+        """Return the contacts of a step before their impulses are known; arguments of `touch`.
+
+        `whole` asks for all points, where steps choose among many.
+        """
         ahead, v_ahead = self._without_contact(manifold, rates, q, w, u, h, time)
-        return self._contact_at(q, w, ahead, v_ahead, h, time, p)
+        end = None
+        if not whole:
+            end = self._end_without_contact(manifold, q, w[: self.model.nv], ahead, v_ahead, h)
+        return self._contact_at(q, w, ahead, v_ahead, h, time, p, end)
 
     def _without_contact(
         self,
@@ -1283,12 +1300,16 @@ class System:
         h: Scalar,
         time: Scalar,
         p: Scalars,
+        end: Scalars | None,
     ) -> "PosedContact":
-        """Return the same with the velocity that `_without_contact` gave."""
+        """Return the same with the velocity that `_without_contact` gave.
+
+        `end` is the configuration at the end without contact; None for all points.
+        """
         nv = self.model.nv
         v = w[:nv]
         plan = self.plan_at(ahead, v, time + h)
-        gaps, points, own, tolerance = self.contact_ahead(plan, q, ahead, v, h, time, p)
+        gaps, points, own, tolerance = self.contact_ahead(plan, q, ahead, v, h, time, p, end)
         # impulses do not change the velocities of joints on paths
         held: list[int] = []
         for joint in self.prescribed(time + h, p):
@@ -1308,6 +1329,7 @@ class System:
         h: Scalar,
         time: Scalar,
         p: Scalars,
+        end: Scalars | None = None,
     ) -> tuple[list[Scalar], list[PointRows], Scalars, Scalar]:
         """Return gaps at the start of a step, contact points ahead, their numbers and tolerance.
 
@@ -1319,6 +1341,8 @@ class System:
             h: Length of the step [s].
             time: Time at its start [s].
             p: Run-time parameters of the elements.
+            end: Configuration at its end without contact, from which points of many pairs are
+                chosen; None for all.
         """
         assert self.contact is not None
         element, _, at_p = self.contact
@@ -1327,7 +1351,8 @@ class System:
         earlier = self.plan_at(q, v, time) if plan.depends_on_time else plan
         *numbers, tolerance = p[at_p]
         own = (*numbers, *self.contact_handle)
-        gaps, points = element.approach((earlier, plan), q, ahead, v, h, own)
+        free = end if self.chooses_points(plan) else None
+        gaps, points = element.approach((earlier, plan), q, ahead, v, h, own, free)
         return gaps, points, own, tolerance
 
     def closed_velocity(

@@ -10,6 +10,9 @@ A contact point has three rows of its own, or it belongs to a group: points of o
 the world. Such a group has the six rows of its body, and each point its arm from the point to which
 B refers; a pad of nine points has 6 rows instead of 27, and sweeps over its points exchange six
 numbers. Where the normal is the z axis of the world, the axes of the points are those of B.
+
+Of a robot with many points that may touch, those that are active follow in slots: points with rows
+of their own over all velocities, of which a number known at run time is used.
 """
 
 from __future__ import annotations
@@ -97,6 +100,9 @@ class Run(NamedTuple):
     """Where groups differ in size, `SIZES` integers of each: its points and columns, then points,
     entries, numbers and columns of the groups of the run before it. Empty where they do not."""
 
+    in_slots: bool = False
+    """Whether they are slots, of which some are used; all have the columns of the first."""
+
 
 class ContactLayout:
     """Where rows of contact points are among the arguments of a primitive.
@@ -107,11 +113,13 @@ class ContactLayout:
         entries: Number of entries of the rows of all groups, which come first.
         numbers: Arms and axes of all points, which follow.
         supports: For each point the columns where its rows are not zero.
+        slots: Number of slots, which are the last groups.
     """
 
-    def __init__(self, groups: Sequence[PointGroup]) -> None:
-        """Lay out groups in order."""
+    def __init__(self, groups: Sequence[PointGroup], slots: int = 0) -> None:
+        """Lay out groups in order, slots last."""
         self.groups = tuple(groups)
+        self.slots = slots
         self.contacts = sum(group.points for group in groups)
         self.entries = sum(group.rows * len(group.support) for group in groups)
         self.numbers = sum(group.points * group.width for group in groups)
@@ -125,10 +133,12 @@ class ContactLayout:
     def form(self) -> list[int]:
         """Return integers that determine the layout."""
         heads = [x for g in self.groups for x in (g.form, g.points, len(g.support))]
-        return [len(self.groups), *heads, *(x for g in self.groups for x in g.support)]
+        supports = [x for g in self.groups for x in g.support]
+        return [len(self.groups), self.slots, *heads, *supports]
 
     def runs(self) -> Iterator[Run]:
         """Return the groups in runs of the same form and size; of one form where these are many."""
+        fixed = len(self.groups) - self.slots
         alike = self._divided(lambda g: (g.form, g.points, len(g.support)))
         counts = Counter(members[0].form for members in alike)
         many = {form for form, count in counts.items() if count > MOST_RUNS[form]}
@@ -137,19 +147,25 @@ class ContactLayout:
                 lambda g: (g.form, *(() if g.form in many else (g.points, len(g.support))))
             )
         first, before = 0, (0, 0, 0, 0)
+        if self.slots:
+            alike.append(list(self.groups[fixed:]))
         for members in alike:
-            columns = tuple(x for member in members for x in member.support)
+            in_slots = first >= fixed
+            listed = members[:1] if in_slots else members
+            columns = tuple(x for member in listed for x in member.support)
             totals = list(itertools.accumulate((one.counts for one in members), _sum))
             sizes: list[int] = []
             if len({one.counts for one in members}) > 1:
                 for one, ahead in zip(members, [(0, 0, 0, 0), *totals], strict=False):
                     sizes += [one.points, len(one.support), *ahead]
-            yield Run(members[0], len(members), columns, first, *before, tuple(sizes))
+            of = Run(members[0], len(members), columns, first, *before, tuple(sizes))
+            yield of._replace(in_slots=in_slots)
             first, before = first + len(members), _sum(before, totals[-1])
 
     def _divided(self, key: Callable[[PointGroup], Any]) -> list[list[PointGroup]]:
-        """Return groups that follow each other and have the same key together."""
-        return [list(members) for _, members in itertools.groupby(self.groups, key)]
+        """Return groups but slots that follow each other and have the same key together."""
+        fixed = self.groups[: len(self.groups) - self.slots]
+        return [list(members) for _, members in itertools.groupby(fixed, key)]
 
     def own_rows(self, given: Sequence[Any]) -> list[Any]:
         """Return the rows A of all points over their supports, one after the other.

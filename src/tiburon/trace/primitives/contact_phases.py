@@ -13,7 +13,8 @@ stays closed when the state changes, not where it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,7 +160,7 @@ def contact_phases(
     h: Scalar,
     tolerance: Scalar,
     most: int,
-    between: Collection[int] = (),
+    between: Mapping[int, Any] = MappingProxyType({}),
 ) -> ContactPhases:
     """Solve the contact problems of a step.
 
@@ -175,7 +176,7 @@ def contact_phases(
         h: Length of the step [s].
         tolerance: Residual at which to end, relative to the largest impulse.
         most: Sweeps of each problem at most.
-        between: Contacts of two bodies that both move.
+        between: Whether contacts are of two bodies that both move, where they may be.
     """
     count = len(mu)
     solver = FrictionGaussSeidel(matrix.size, matrix.supports, most)
@@ -244,14 +245,17 @@ def _jumps(
     compression: Solution,
     approach: Sequence[Scalar],
     p: Sequence[Scalar],
-    between: Collection[int],
+    between: Mapping[int, Any],
 ) -> list[Scalar]:
     """Return what the collision takes of each normal impulse p; see `contact_step`."""
     normal = list(p[2::3])
     local = [part * x for part, x in zip(approach, normal, strict=True)]
     if not between:
         return local
-    lands = [part > LANDING_SHARE if k in between else False for k, part in enumerate(approach)]
+    lands = [
+        (part > LANDING_SHARE) & between[k] if k in between else False
+        for k, part in enumerate(approach)
+    ]
     coupled = _largest([np.where(one, x, 0.0) for one, x in zip(lands, normal, strict=True)]) > 0.0
     coupled = coupled & (
         _largest([np.where(one, 0.0, x) for one, x in zip(lands, normal, strict=True)]) > 0.0

@@ -98,15 +98,17 @@ class ContactStep(Primitive):
 
     Arguments: rows of groups of contacts and numbers of contacts (`ContactLayout`); b; mu;
     approach; share; e; gaps at the end of the step without impulses [m]; impulses of the step
-    before; whether contacts stuck at its end, 1 or 0; h; the residual at which to end.
-    Results: impulses; y; z; alpha; residual, sweeps and worst contact of the impulses.
+    before; whether contacts stuck at its end, 1 or 0; h; the residual at which to end. With slots
+    (`contact_layout`) then whether those are contacts of two bodies that both move, 1 or 0, and how
+    many are used. Results: impulses; y; z; alpha; residual, sweeps and worst contact of the
+    impulses.
 
     Attributes:
         size: Columns of A.
         layout: Where the rows of contacts are, and which they share.
         most: Most sweeps of each problem.
         convex: Whether points obey the convex law instead of Coulomb's.
-        between: Contacts of two bodies that both move.
+        between: Contacts of two bodies that both move, those in slots aside.
     """
 
     def __init__(
@@ -117,8 +119,9 @@ class ContactStep(Primitive):
         *,
         convex: bool = False,
         between: Sequence[int] = (),
+        slots: int = 0,
     ) -> None:
-        self.layout = ContactLayout(groups)
+        self.layout = ContactLayout(groups, slots)
         form = self.layout.form()
         super().__init__("contact_step", size, most, int(convex), len(between), *between, *form)
         self.convex = convex
@@ -127,6 +130,8 @@ class ContactStep(Primitive):
         self.most = most
         self.entries = self.layout.entries + self.layout.numbers
         self.argument_count = self.entries + 12 * self.contacts + 2
+        if slots:
+            self.argument_count += slots + 1
         self.result_count = 4 * self.contacts + 2 * size + 3
 
     @property
@@ -189,7 +194,7 @@ class ContactStep(Primitive):
     def _solved(self, args: list[int], results: list[int]) -> list[int]:
         """Return the arguments with the solution as the initial impulses."""
         n = 3 * self.contacts
-        start = self.argument_count - n - self.contacts - 2
+        start = self.entries + n + 5 * self.contacts
         return [*args[:start], *results[:n], *args[start + n :]]
 
     @functools.cached_property
@@ -205,12 +210,15 @@ class ContactStep(Primitive):
         from tiburon.trace.primitives.contact_phases import ContactMatrix, contact_phases
 
         count, n = self.contacts, 3 * self.contacts
-        A, *parts, _, (h,), (tolerance,) = split(
-            given, (self.entries, n, count, count, count, count, count, n, count, 1, 1)
+        A, *parts, _, (h,), (tolerance,), moving = split(
+            given,
+            (self.entries, n, count, count, count, count, count, n, count, 1, 1, self.layout.slots),
         )
         matrix = ContactMatrix(self.size, self.layout.supports, self.layout.own_rows(A))
+        between: dict[int, Any] = dict.fromkeys(self.between, True)
+        between |= {count - len(moving) + k: one > 0.5 for k, one in enumerate(moving)}
         found = contact_phases(
-            matrix, *parts, h=h, tolerance=tolerance, most=self.most, between=self.between
+            matrix, *parts, h=h, tolerance=tolerance, most=self.most, between=between
         )
         final = found.final
         return [*final.p, *final.y, *found.z, *final.alpha, *found.report]
@@ -228,9 +236,19 @@ class _Phases:
     def __init__(self, step: ContactStep, m: Machine, given: Memory, found: Memory) -> None:
         self.m = m
         count, n, size = step.contacts, 3 * step.contacts, step.size
-        self.count, self.size = count, size
+        slots = step.layout.slots
+        self.size = size
         moving = set(step.between)
-        self._between = m.table([int(k in moving) for k in range(count)]) if moving else None
+        self._between: Row | None = Row(m.memory(count)) if moving or slots else None
+        if self._between is not None:
+            # places of few contacts are known, those of slots are not
+            for k in m.loop(0, count - slots):
+                self._between.store(m, k, m.constant(0.0))
+            for k in sorted(moving):
+                self._between.store(m, k, m.constant(1.0))
+            for k in m.loop(0, slots):
+                flag = m.load(given, k + (step.argument_count - slots - 1))
+                self._between.store(m, k + (count - slots), flag)
         b, mu, approach, share, restitution, gaps, start, stuck, h, tolerance = rows_of(
             given, step.entries, (n, count, count, count, count, count, n, count, 1, 1)
         )
@@ -257,18 +275,24 @@ class _Phases:
             step.most,
             convex=step.convex,
             stuck=stuck,
+            used=m.load(given, step.argument_count - 1) if slots else None,
         )
+        self.count: Index = self.solver.contacts
         self.jumps, self.weight, self.held = (Row(m.memory(count)) for _ in range(3))
         self.returned = m.memory(1)
         self._kept = [Row(m.memory(k)) for k in (n, size, count, 1, 1, 1)]
+        if slots:
+            for row, size_of in ((self.p, 3), (self.alpha, 1)):
+                for i in m.loop((count - slots) * size_of, count * size_of, independent=True):
+                    row.store(m, i, m.constant(0.0))
         self._bounds, self._landing, self._others = (Row(m.memory(k)) for k in (count, 1, 1))
         self.pending, self.phase, self.error, self.lands, self._ready = (
             Row(m.memory(1)) for _ in range(5)
         )
         zero = m.constant(0.0)
-        for i in m.loop(0, n):
+        for i in m.loop(0, self.count * 3):
             self.problem.b.store(m, i, b.load(m, i))
-        for k in m.loop(0, count):
+        for k in m.loop(0, self.count):
             self.problem.mu.store(m, k, mu.load(m, k))
             self.problem.least.store(m, k, zero)
         self.solver.begin(start)
@@ -335,7 +359,8 @@ class _Phases:
     def _lands_between(self, k: Index) -> Truth:
         """Return whether a contact of two bodies that both move lands."""
         m = self.m
-        moves = m.less(m.constant(0.5), m.number(m.lookup(self._between, k)))
+        assert self._between is not None
+        moves = m.less(m.constant(0.5), self._between.load(m, k))
         return m.both(moves, m.less(m.constant(LANDING_SHARE), self.approach.load(m, k)))
 
     def _is_coupled(self) -> Truth:
@@ -353,10 +378,10 @@ class _Phases:
         return m.both(m.less(zero, self._landing.load(m, 0)), m.less(zero, self._others.load(m, 0)))
 
     @property
-    def _compression(self) -> list[tuple[Row, Row, int]]:
+    def _compression(self) -> list[tuple[Row, Row, Index]]:
         """What compression found, where it is kept during the collision, and its length."""
         count, problem = self.count, self.problem
-        sizes = (3 * count, self.size, count, 1, 1, 1)
+        sizes: tuple[Index, ...] = (count * 3, self.size, count, 1, 1, 1)
         found = (problem.p, problem.y, problem.alpha, *self.outcome)
         return list(zip(found, self._kept, sizes, strict=True))
 

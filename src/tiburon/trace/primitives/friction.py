@@ -254,6 +254,7 @@ class GaussSeidel:
         *,
         convex: bool = False,
         stuck: Row | None = None,
+        used: Number | None = None,
     ) -> None:
         """Take memory for what is stored per contact.
 
@@ -267,6 +268,7 @@ class GaussSeidel:
             convex: Whether points obey the convex law, which Newton's method solves alone.
             stuck: Whether contacts stuck at the end of the step before, 1 or 0, whose impulses are
                 the initial ones; None without such a step.
+            used: Slots of the layout that are used; None where it has none.
         """
         self.m = m
         self.size = size
@@ -275,6 +277,13 @@ class GaussSeidel:
         self.most = most
         self.layout = layout
         count = layout.contacts
+        self.used: Index = layout.slots
+        """Slots that are visited: in a vector, those of the case with the most."""
+        self.contacts: Index = count
+        """Contacts that are visited."""
+        if used is not None:
+            self.used = m.largest(used, layout.slots)
+            self.contacts = self.used + (count - layout.slots)
         self.stored = m.memory(STORED * count)
         carried = sum(group.points for group in layout.groups if group.form != OWN)
         self.mobility = Row(m.memory(MOBILITY * len(layout.groups) if carried else 1))
@@ -295,8 +304,12 @@ class GaussSeidel:
         self._wait, self._patience, self._mark, self._none, self._attempts, self._inverted = (
             Row(m.memory(1)) for _ in range(6)
         )
-        rows = ((problem.p, 3 * count), (problem.y, size), (problem.alpha, count))
-        self._kept = [(row, Row(m.memory(length)), length) for row, length in rows]
+        rows = ((problem.p, self.contacts * 3), (problem.y, size), (problem.alpha, self.contacts))
+        most_kept = (3 * count, size, count)
+        self._kept = [
+            (row, Row(m.memory(length)), number)
+            for (row, number), length in zip(rows, most_kept, strict=True)
+        ]
         self._convex = FrictionNewton(self, SparseSystem(m, layout, size)) if convex else None
         self._newton: FrictionSemismooth | None = None
         self._held: FrictionHeld | None = None
@@ -305,18 +318,17 @@ class GaussSeidel:
             if stuck is not None and 3 * count > size:
                 self._held = FrictionHeld(self, SparseSystem(m, layout, size), stuck)
 
-    @property
-    def contacts(self) -> int:
-        """Number of contact points."""
-        return self.layout.contacts
-
     def groups(self) -> Iterator[Group]:
         """Go through the groups of contacts in order, in loops over those of the same form."""
         m = self.m
         for run in self.layout.runs():
             tables = m.table(run.columns), m.table(run.sizes)
-            for place in m.loop(0, run.length):
+            for place in m.loop(0, self._length(run)):
                 yield Group(self, run, tables, place)
+
+    def _length(self, run: Run) -> Index:
+        """Return the number of groups of a run that are visited."""
+        return self.used if run.in_slots else run.length
 
     def groups_abreast(
         self, y: Row | None = None, *, reads: bool = False, pushes: bool = False
@@ -329,7 +341,7 @@ class GaussSeidel:
         for run in self.layout.runs():
             tables = m.table(run.columns), m.table(run.sizes)
             abreast = run.group.form != OWN and not run.sizes
-            for place in m.abreast(run.length) if abreast else m.loop(0, run.length):
+            for place in m.abreast(run.length) if abreast else m.loop(0, self._length(run)):
                 group = Group(self, run, tables, place, abreast=abreast)
                 group.begin(y, reads=reads, pushes=pushes)
                 yield group
@@ -364,7 +376,7 @@ class GaussSeidel:
         """Set impulses and y to an initial guess, and store what sweeps need of each contact."""
         m, problem = self.m, self.problem
         zero = m.constant(0.0)
-        for i in m.loop(0, 3 * self.contacts):
+        for i in m.loop(0, self.contacts * 3):
             problem.p.store(m, i, start.load(m, i))
         for i in m.loop(0, self.size):
             problem.y.store(m, i, zero)
@@ -724,6 +736,8 @@ class Group:
         self.point, self.own = point + run.point, number + run.number
         """Its first point, and the first number of its points."""
         self._entry = entry + run.entry
+        if run.in_slots:
+            self._first = 0
         self.offset = self._first + run.column
         """Columns of the supports of all groups before it."""
         self._y = solver.problem.y

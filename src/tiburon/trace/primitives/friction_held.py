@@ -73,7 +73,7 @@ class FrictionHeld:
 
         m = self.m = solver.m
         self.solver, self.system, self._stuck = solver, system, stuck
-        count = solver.contacts
+        count = solver.layout.contacts
         self._tangential, self._normal = Row(m.memory(count)), Row(m.memory(count))
         self._u, self._step = Row(m.memory(3 * count)), Row(m.memory(solver.size))
         self._pull = Row(m.memory(6))
@@ -170,7 +170,7 @@ class FrictionHeld:
         for k in m.loop(0, solver.contacts):
             self._tangential.store(m, k, zero)
             self._normal.store(m, k, zero)
-        for i in m.loop(0, 3 * solver.contacts, independent=True):
+        for i in m.loop(0, solver.contacts * 3, independent=True):
             self._u.store(m, i, zero)
         solver.keep()
         given = solver.square()
@@ -254,7 +254,7 @@ class FrictionHeld:
         center = m.both(active, m.less(m.constant(0.5), self._centered.load(m, 0)))
         for _ in m.iterate(1, lambda: center):
             for row, count in (
-                (problem.p, 3 * self.solver.contacts),
+                (problem.p, self.solver.contacts * 3),
                 (problem.y, self.solver.size),
             ):
                 for i in m.loop(0, count, independent=True):

@@ -170,7 +170,7 @@ class FrictionNewton(NewtonSums):
         self.solver, self.system = solver, system
         self.size = solver.size
         self._step = Row(m.memory(solver.size))
-        count = solver.contacts
+        count = solver.layout.contacts
         self._center, self._u, self._w, self._g = (Row(m.memory(3 * count)) for _ in range(4))
         self._near = Row(m.memory(count))
         self._stiffer, self._start = Row(m.memory(1)), Row(m.memory(1))
@@ -199,7 +199,7 @@ class FrictionNewton(NewtonSums):
         least = m.constant(LEAST_STIFF)
         softer = m.choose(m.less(softer, least), least, softer)
         self._start.store(m, 0, m.choose(pending, softer, start))
-        for i in m.loop(0, 3 * self.solver.contacts, independent=True):
+        for i in m.loop(0, self.solver.contacts * 3, independent=True):
             self._center.store(m, i, problem.p.load(m, i))
 
         def busy() -> Truth:

@@ -102,7 +102,7 @@ class FrictionSemismooth(NewtonSums):
 
         m = self.m = solver.m
         self.solver, self.system = solver, system
-        count = solver.contacts
+        count = solver.layout.contacts
         self._step, self._trial, self._kept = (Row(m.memory(solver.size)) for _ in range(3))
         self._center, self._u, self._w, self._g = (Row(m.memory(3 * count)) for _ in range(4))
         self._near, self._some = Row(m.memory(count)), Row(m.memory(len(solver.layout.groups)))
@@ -125,7 +125,7 @@ class FrictionSemismooth(NewtonSums):
         going.store(m, 0, m.choose(pending, one, zero))
         self._stiffness.store(m, 0, m.constant(STIFFNESS))
         steps.store(m, 0, zero)
-        for i in m.loop(0, 3 * solver.contacts, independent=True):
+        for i in m.loop(0, solver.contacts * 3, independent=True):
             self._center.store(m, i, problem.p.load(m, i))
         for i in m.loop(0, solver.size, independent=True):
             self._kept.store(m, i, problem.y.load(m, i))

@@ -109,15 +109,22 @@ class SparseSystem:
         products: list[int] = []
         sorted_places: list[int] = []
         first: list[int] = []
-        for group in layout.groups:
+        slots = len(layout.groups) - layout.slots
+        for number, group in enumerate(layout.groups):
+            if number > slots and layout.slots:
+                # slots have the same columns
+                first.append(first[slots])
+                continue
             first.append(len(products))
             places = sorted((place[column], at) for at, column in enumerate(group.support))
             sorted_places += [at for _, at in places]
             products += [where.get((a, b), 0) for a, _ in places for b, _ in places]
         lengths = [len(group.support) for group in layout.groups]
+        if layout.slots:
+            lengths = lengths[: slots + 1]
         upper = [
             products[start + i * n + j]
-            for start, n in zip(first, lengths, strict=True)
+            for start, n in zip(first, lengths, strict=False)
             for i in range(n)
             for j in range(i, n)
         ]

@@ -1,0 +1,391 @@
+"""Contact points that may act in a step, chosen among those of many pairs of shapes.
+
+A robot of many shapes has hundreds of points that may touch, of which a few do. Bounds of the
+shapes exclude pairs that stay apart before their geometry is computed; the points that come near
+get slots, and rows, impulses and states are computed for these alone (`rigid.py`). Code has each
+kind of pair once, and time grows with what is near.
+
+How near is near follows from the step: no contact changes velocities by more than what moves. A
+point is chosen whose gap is smaller than twice what any pair moves in the step, with and without
+contact; where these are more than there are slots, the nearest of them.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.algorithms.kinematics import Place, body_motions, body_places
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.contact.candidates import FIELDS, Candidate, Part, Surface, parameter_count
+from tiburon.contact.candidates import surfaces_of as materials_of
+from tiburon.contact.geometry.bounds import bounding_radius
+from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry
+from tiburon.contact.rows import (
+    MIN_DISTANCE,
+    NEAR_GAP,
+    PointRows,
+    carrier_place,
+    composed_place,
+    local_place,
+    swept_geometry,
+)
+from tiburon.model import Plan
+from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial.vec3 import ZERO3, add_cross, cross, dot, matrix_vector, scale, subtract
+from tiburon.trace.primitives.active_rows import active_rows, picked_rows
+from tiburon.trace.regions import where_needed
+from tiburon.trace.regions.lanes import lanes
+
+MOST_WHOLE = 8
+"""Pairs of shapes up to which all points are part of every step: few shapes with many points share
+rows (`contact_layout`), which is faster than to choose."""
+
+MOST_ACTIVE = 64
+"""Points that act in one step at most, where they are chosen."""
+
+MOTION_SHARE = 2.0
+"""Gap up to which points are chosen, relative to the largest motion of a pair in the step."""
+
+TOO_MANY = (
+    f"at most {MOST_ACTIVE} contact points that touch in one step; name the pairs of bodies that "
+    "matter by pairs=, or cover bodies with fewer shapes"
+)
+"""What a step expects in which more points touch."""
+
+
+class ActivePoints(list[PointRows]):
+    """The points that have slots; geometry of those that are not used is zero.
+
+    Attributes:
+        places: The point of each slot.
+        count: How many slots are used.
+        total: How many points are near: more than slots, if these do not suffice.
+        gaps: Gaps of all points at the start of the step [m].
+        table: Of each point its gap at the start and ahead, normal, place on both bodies, and share
+            of the step before first contact.
+        surfaces: Static and kinetic friction and restitution of each point.
+        bodies: Numbers of both bodies of each point, in `masks`.
+        masks: For each body whether each joint axis moves it: 1 or 0.
+        columns: Velocity at the world's origin of a body that each joint axis moves, per unit rate.
+        variables: The velocity variable of each joint axis; those of coupled joints are the same.
+    """
+
+    places: list[Scalar]
+    count: Scalar
+    total: Scalar
+    gaps: list[Scalar]
+    table: list[Scalar]
+    surfaces: list[Scalar]
+    bodies: list[Scalar]
+    masks: list[Scalar]
+    columns: list[Scalar]
+    variables: list[int]
+
+
+WIDTH = 12
+"""Numbers of a point in `ActivePoints.table`."""
+
+
+class MovedShape(NamedTuple):
+    """A shape over a step."""
+
+    start: Place
+    """Its pose at the start."""
+
+    ahead: Place
+    """Its pose at the end, if velocities stay the same."""
+
+    end: Vec3
+    """Its origin at the end without contact [m]."""
+
+    speeds: tuple[Vec3, Vec3]
+    """Velocity of its origin at the start and ahead, times the step [m]."""
+
+
+def chooses(candidates: Sequence[Candidate]) -> bool:
+    """Return whether points of these pairs are chosen in each step."""
+    return len(candidates) > MOST_WHOLE
+
+
+def active_points(
+    plan: Plan,
+    q: Sequence[Scalar],
+    ahead: Sequence[Scalar],
+    end: Sequence[Scalar],
+    v: Sequence[Scalar],
+    h: Scalar,
+    candidates: Sequence[Candidate],
+    p: Sequence[Scalar],
+) -> ActivePoints:
+    """Return the contact points that may act in a step.
+
+    Args:
+        plan: Layout of the model.
+        q: Configuration at the start of the step.
+        ahead: That at its end, if v stays the same.
+        end: That at its end without contact.
+        v: Joint velocity at the start [m/s or rad/s].
+        h: Length of the step [s].
+        candidates: The shapes that may touch.
+        p: Run-time parameters; see `contact_geometry`.
+    """
+    counts = [len(candidate.parameters()) for candidate in candidates]
+    ends = np.cumsum([0, *counts])
+    own = [tuple(p[a:b]) for a, b in itertools.pairwise(ends)]
+    shapes, places = _moved_shapes(plan, (q, ahead, end), v, h, candidates)
+    groups: dict[Any, list[int]] = {}
+    for k, c in enumerate(candidates):
+        key: Any = (c.first.kind, c.second.kind, c.reach, len(c.first.size), len(c.second.size))
+        if c.second.kind in FIELDS or c.has_hull:
+            # points beyond the grid are named; vertices of hulls are compared in lanes already
+            key = k
+        groups.setdefault(key, []).append(k)
+    pairs = [tuple(shapes[_key(part)] for part in (c.first, c.second)) for c in candidates]
+    bounds = _bounds(candidates, pairs, own, list(groups.values()))
+    moved: Scalar = 0.0
+    for one in bounds:
+        moved = np.maximum(moved, one[1])
+    near = NEAR_GAP + MOTION_SHARE * np.sqrt(moved)
+    handle = p[parameter_count(candidates) :]
+    found: dict[int, Any] = {}
+    for members in groups.values():
+        candidate = candidates[members[0]]
+        sizes = len(candidate.first.size) + len(candidate.second.size)
+
+        def contacts(
+            first: MovedShape,
+            second: MovedShape,
+            numbers: tuple[Scalar, ...],
+            distance: Scalar,
+            candidate: Candidate = candidate,
+        ) -> Any:
+            def computed() -> Any:
+                return _contacts(candidate, first, second, numbers, handle)
+
+            if isinstance(distance, float) and distance == -math.inf:
+                return computed()
+            absent = (NO_CONTACT, NO_CONTACT, (0.0, 0.0, 1.0), ZERO3, ZERO3, 1.0)
+            idle = [absent] * candidate.point_count
+            return where_needed(distance <= near, computed, idle)
+
+        given = [(*pairs[k], own[k][:sizes], bounds[k][0]) for k in members]
+        found.update(zip(members, lanes(contacts, given), strict=True))
+    points = [point for k in range(len(candidates)) for point in found[k]]
+    gaps = [point[0] for point in points]
+    # what gaps lose in the step, of shapes that turn
+    lost: Scalar = 0.0
+    for gap, later, *_ in points:
+        # vertices of hulls change places
+        both = np.maximum(gap, later) < NO_CONTACT
+        lost = np.maximum(lost, np.where(both, np.abs(gap - later), 0.0))
+    limit = near + MOTION_SHARE * lost
+    keys = [np.minimum(point[0], point[1]) for point in points]
+    slots = min(len(points), MOST_ACTIVE)
+    chosen = ActivePoints()
+    chosen.places, chosen.count, chosen.total = active_rows(
+        keys, limit, np.minimum(limit, NEAR_GAP), slots
+    )
+    chosen.gaps = gaps
+    chosen.table = [
+        x for gap, later, n, a, b, share in points for x in (gap, later, *n, *a, *b, share)
+    ]
+    geometry = [ContactGeometry(point[1], point[3], point[2]) for point in points]
+    surfaces: list[Surface] = materials_of(candidates, p, geometry)
+    chosen.surfaces = [
+        x for one in surfaces for x in (one.static_friction, one.kinetic_friction, one.restitution)
+    ]
+    picked = picked_rows(chosen.places, chosen.table, WIDTH)
+    axes = (ZERO3, ZERO3, ZERO3)
+    for row in picked:
+        n, point = (row[2], row[3], row[4]), (row[5], row[6], row[7])
+        chosen.append(PointRows(ContactGeometry(row[1], point, n), axes, ()))
+    _put_bodies(chosen, plan, ahead, places, candidates)
+    return chosen
+
+
+def _key(part: Part) -> Any:
+    return part.body, part.pose, part.kind
+
+
+def _moved_shapes(
+    plan: Plan,
+    configurations: tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]],
+    v: Sequence[Scalar],
+    h: Scalar,
+    candidates: Sequence[Candidate],
+) -> tuple[dict[Any, MovedShape], Sequence[Place]]:
+    """Return all shapes over a step, and the poses of bodies ahead."""
+    start, ahead, end = (body_places(plan, JointVector(q)) for q in configurations)
+    swept = any(candidate.is_swept for candidate in candidates)
+    twists = [
+        [
+            (one.vel.angular, one.vel.linear)
+            for one in body_motions(plan, JointVector(q), JointVector(v), None)
+        ]
+        for q in configurations[:2]
+        if swept
+    ]
+    parts = {_key(part): part for c in candidates for part in (c.first, c.second)}
+    found: dict[Any, MovedShape] = {}
+    moving, given = [], []
+    for key, part in parts.items():
+        body, local = plan.frame(part.body).body, local_place(plan, part)
+        if body == WORLD_BODY:
+            place = composed_place(carrier_place(plan, start, part), local)
+            found[key] = MovedShape(Place(*place), Place(*place), place[1], (ZERO3, ZERO3))
+            continue
+        moving.append(key)
+        turning = tuple(one[body] for one in twists)
+        given.append((start[body], ahead[body], end[body], local, turning))
+
+    def moved(start: Place, ahead: Place, end: Place, local: Place, twists: Any) -> Any:
+        first, later = composed_place(start, local), composed_place(ahead, local)
+        speeds = []
+        for body, (angular, linear), (_, point) in zip(
+            (start, ahead), twists, (first, later), strict=False
+        ):
+            arm = subtract(point, body.p)
+            speed = add_cross(matrix_vector(body.R, linear), matrix_vector(body.R, angular), arm)
+            speeds.append(scale(speed, h))
+        return first, later, composed_place(end, local)[1], speeds
+
+    for key, (first, later, center, speeds) in zip(moving, lanes(moved, given), strict=True):
+        both = tuple(speeds) if speeds else (ZERO3, ZERO3)
+        found[key] = MovedShape(Place(*first), Place(*later), center, both)
+    return found, ahead
+
+
+def _bounds(
+    candidates: Sequence[Candidate],
+    pairs: Sequence[tuple[MovedShape, ...]],
+    own: Sequence[tuple[Scalar, ...]],
+    groups: Sequence[Sequence[int]],
+) -> list[tuple[Scalar, Scalar]]:
+    """Return the distance of the bounds of each pair, and the square of its motion in the step.
+
+    The distance is the least one of the step, along the direction at its start; -inf of shapes
+    without bounds.
+    """
+    found: dict[int, tuple[Scalar, Scalar]] = {}
+    for members in groups:
+        one = candidates[members[0]]
+        on_plane = one.second.kind == "plane"
+
+        def bound(
+            first: MovedShape,
+            second: MovedShape,
+            sizes: tuple[Sequence[Scalar], Sequence[Scalar]],
+            one: Candidate = one,
+            on_plane: bool = on_plane,
+        ) -> tuple[Scalar, Scalar]:
+            reach = bounding_radius(one.first.kind, sizes[0])
+            if not on_plane:
+                reach = reach + bounding_radius(one.second.kind, sizes[1])
+            offsets = [
+                subtract(a, b)
+                for a, b in (
+                    (first.start.p, second.start.p),
+                    (first.ahead.p, second.ahead.p),
+                    (first.end, second.end),
+                )
+            ]
+            if on_plane:
+                normal = (second.start.R[0][2], second.start.R[1][2], second.start.R[2][2])
+            else:
+                length = np.sqrt(dot(offsets[0], offsets[0]))
+                normal = scale(offsets[0], 1.0 / np.maximum(length, MIN_DISTANCE))
+            heights = [dot(normal, offset) for offset in offsets]
+            least = np.minimum(np.minimum(heights[0], heights[1]), heights[2])
+            moved: Scalar = 0.0
+            for a, b in ((0, 1), (1, 2)):
+                if on_plane:
+                    way = heights[b] - heights[a]
+                    square = way * way
+                else:
+                    change = subtract(offsets[b], offsets[a])
+                    square = dot(change, change)
+                moved = moved + 2.0 * square
+            unbounded = isinstance(reach, float) and reach == math.inf
+            return (0.0 if unbounded else least - reach), moved
+
+        given = []
+        for k in members:
+            split = len(one.first.size)
+            sizes = own[k][:split], own[k][split : split + len(one.second.size)]
+            given.append((*pairs[k], sizes))
+        radii = [
+            bounding_radius(part.kind, size) if part.kind != "plane" else 0.0
+            for part, size in zip((one.first, one.second), given[0][2], strict=True)
+        ]
+        unbounded = any(isinstance(x, float) and x == math.inf for x in radii)
+        for k, (distance, moved) in zip(members, lanes(bound, given), strict=True):
+            found[k] = (-math.inf if unbounded else distance), moved
+    return [found[k] for k in range(len(candidates))]
+
+
+def _contacts(
+    candidate: Candidate,
+    first: MovedShape,
+    second: MovedShape,
+    numbers: tuple[Scalar, ...],
+    handle: Sequence[Scalar],
+) -> list[tuple[Any, ...]]:
+    """Return the numbers of the points of a pair; see `ActivePoints.table`."""
+    before = candidate.geometry([_pose(x.start) for x in (first, second)], numbers, handle)
+    after = candidate.geometry([_pose(x.ahead) for x in (first, second)], numbers, handle)
+    plain = [(one, (one.point, one.point)) for one in after]
+    share: Scalar = 1.0
+    if candidate.is_swept:
+        there = [[_pose(x.start), _pose(x.ahead)] for x in (first, second)]
+        crossing = candidate.crossing(there, numbers, handle)
+        speeds = first.speeds, second.speeds
+        share, plain = swept_geometry(candidate, crossing, lambda: speeds, before, plain)
+    return [
+        (start.gap, one.gap, one.normal, a, b, share)
+        for start, (one, (a, b)) in zip(before, plain, strict=True)
+    ]
+
+
+def _pose(place: Place) -> tuple[Any, Vec3]:
+    return place.R, place.p
+
+
+def _put_bodies(
+    chosen: ActivePoints,
+    plan: Plan,
+    q: Sequence[Scalar],
+    places: Sequence[Place],
+    candidates: Sequence[Candidate],
+) -> None:
+    """Note the bodies of all points, and how joint axes move them."""
+    position = JointVector(q)
+    chosen.columns, chosen.variables = [], []
+    own: list[tuple[int, int]] = []
+    for body in plan.bodies:
+        place, before = places[body.index], len(chosen.variables)
+        for k, S in enumerate(body.joint.subspace(position[body.q]), start=body.v.start):
+            angular = matrix_vector(place.R, S.angular)
+            linear = subtract(matrix_vector(place.R, S.linear), cross(angular, place.p))
+            chosen.columns += [*angular, *linear]
+            chosen.variables.append(k)
+        own.append((before, len(chosen.variables)))
+    numbers: dict[int, int] = {}
+    chosen.masks, chosen.bodies = [], []
+    for candidate in candidates:
+        both = []
+        for part in (candidate.first, candidate.second):
+            carrier = plan.frame(part.body).body
+            if carrier not in numbers:
+                numbers[carrier] = len(numbers)
+                mask = [0.0] * len(chosen.variables)
+                at = carrier
+                while at != WORLD_BODY:
+                    mask[slice(*own[at])] = [1.0] * (own[at][1] - own[at][0])
+                    at = plan.bodies[at].parent
+                chosen.masks += mask
+            both.append(float(numbers[carrier]))
+        chosen.bodies += both * candidate.point_count

@@ -1,0 +1,126 @@
+"""Steps of the contact points that come near are those of all points."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.tolerances import assert_close
+from tiburon.actuation.rigid_contact import RigidContactElement
+from tiburon.contact import active
+from tiburon.contact.active import MOST_ACTIVE, ActivePoints, chooses
+from tiburon.contact.candidates import candidates_of, numbers_of, surfaces_of
+from tiburon.contact.rigid import BoundRow, PointState, compliance_of, rigid_step
+from tiburon.errors import DomainError
+from tiburon.loops.metric import MIN_CUT
+
+FLOOR = tb.World(ground=tb.Ground())
+SHAPES = (
+    tb.SphereShape(0.1),
+    tb.BoxShape((0.2, 0.15, 0.1)),
+    tb.CapsuleShape(0.06, 0.2),
+    tb.CylinderShape(0.08, 0.2),
+    tb.EllipsoidShape((0.1, 0.12, 0.08)),
+)
+
+
+def heap(seed: int, *, coupled: bool = False) -> tb.Model:
+    """Return arms of two or three links each, of all kinds of shapes."""
+    rng, bodies = np.random.default_rng(seed), []
+    for k in range(7):
+        inertia = tb.Inertia.box(0.5 + rng.random(), (0.2, 0.15, 0.12))
+        shapes = (tb.Shape(SHAPES[(k + seed) % 5]),)
+        if k in (0, 3, 5):
+            joint, parent = tb.Free(f"f{k}"), "world"
+        else:
+            pose = tb.Pose(translation=(0.25, 0.0, 0.0))
+            joint, parent = tb.Revolute(f"r{k}", axis=(0, 1, 0), pose=pose), f"b{k - 1}"
+            if coupled and k == 2:
+                joint = tb.Coupled("c2", tb.Revolute("r2", (0, 1, 0)), "r1", -0.7, pose=pose)
+        body = tb.Body(f"b{k}", parent, joint=joint, inertia=inertia, shapes=shapes)
+        bodies.append(body)
+    return tb.Model(f"heap{seed}{coupled}", bodies)
+
+
+@functools.cache
+def fallen(seed: int, *, coupled: bool = False) -> tuple[tb.Model, np.ndarray, np.ndarray]:
+    """Return arms that have fallen onto the ground and each other, at three times of their run."""
+    model = heap(seed, coupled=coupled)
+    q = model.neutral()
+    for place, name in enumerate(model.q_names):
+        if name.endswith(".z"):
+            q[place] = {"f0": 0.2, "f3": 0.5, "f5": 0.8}[name.split(".")[0]]
+    v = np.random.default_rng(seed).normal(size=model.nv)
+    run = tb.simulate(
+        model, 0.6, q=q, v=v, world=FLOOR, method=tb.RK4(dt=2e-3), record=tb.Record(every=100)
+    )
+    return model, run.q[1:], run.v[1:]
+
+
+def stepped(model, q, v, *, chosen, held=(), bounds=None, h=2e-3):
+    """Return velocity, states of all points and impulses of joint rows of a step, on floats."""
+    candidates = candidates_of(model, FLOOR)
+    element, own = RigidContactElement("contact", candidates), numbers_of(candidates)
+    rng = np.random.default_rng(8)
+    v_free = list(np.array(v) + rng.normal(size=len(v)) * h)
+    ahead = list(model.integrate(np.array(q), np.array(v) * h))
+    free = list(model.integrate(np.array(q), np.array(v_free) * h)) if chosen else None
+    plan = model.plan
+    gaps, points = element.approach((plan, plan), q, ahead, v, h, own, free)
+    states = [PointState((0.0, 0.0, 1.0 * (k % 3)), k % 2 * 1.0) for k in range(len(gaps))]
+    surfaces = []
+    if not chosen:
+        surfaces = surfaces_of(candidates, own, [point.geometry for point in points])
+    compliance = compliance_of(plan, ahead, points, (), MIN_CUT, held, bounds)
+    found = rigid_step(
+        gaps, points, compliance, surfaces, states, v, v_free, h, 1e-10, bounds=bounds or ()
+    )
+    assert isinstance(points, ActivePoints) == chosen
+    return found, points
+
+
+@pytest.mark.parametrize("place", [1, 2])
+@pytest.mark.parametrize(("seed", "coupled"), [(0, False), (1, True), (2, False), (3, True)])
+def test_points_that_come_near_make_the_step_of_all(seed, coupled, place):
+    model, positions, velocities = fallen(seed, coupled=coupled)
+    assert chooses(candidates_of(model, FLOOR))
+    q, v = list(positions[place]), list(velocities[place])
+    bounds = [
+        BoundRow({7: 1.0}, 0.0, friction=0.01),
+        BoundRow({6: 1.0}, 0.0, gap=0.0, speed=v[6]),
+    ]
+    whole, _ = stepped(model, q, v, chosen=False, held=(0,), bounds=bounds)
+    some, points = stepped(model, q, v, chosen=True, held=(0,), bounds=bounds)
+    assert 0 < points.count < len(points.gaps)
+    forces = [np.array([one.force for one in found.states]) for found in (whole, some)]
+    assert forces[0].any()
+    assert_close(some.v, whole.v, 1e-7)
+    assert_close(some.mean, whole.mean, 1e-7)
+    assert_close(some.bounds, whole.bounds, 1e-7)
+    assert [x.sticking for x in some.states] == [x.sticking for x in whole.states]
+    # forces of many points of one body are not unique: their sum is
+    assert_close(forces[1].sum(axis=0), forces[0].sum(axis=0), 1e-6)
+    assert some.residual <= 1e-10
+
+
+def test_a_step_with_more_points_than_slots_is_refused(monkeypatch):
+    model, q, v = fallen(1, coupled=True)
+    monkeypatch.setattr(active, "MOST_ACTIVE", 1)
+    with pytest.raises(DomainError, match=f"at most {MOST_ACTIVE} contact points that touch"):
+        stepped(model, list(q[2]), list(v[2]), chosen=True)
+
+
+def test_batches_have_the_bits_of_single_runs_and_of_any_order_of_cases():
+    runs = [fallen(3, coupled=True), fallen(3, coupled=True)]
+    model = runs[0][0]
+    q, v = (np.concatenate([one[k] for one in runs] * 2) for k in (1, 2))
+    q[:, [place for place, name in enumerate(model.q_names) if name.endswith(".z")]] += 1e-4
+    v[:, :6] += np.random.default_rng(2).normal(size=(len(v), 6)) * 0.1
+    options = {"world": FLOOR, "method": tb.RK4(dt=2e-3), "record": tb.Record(every=10)}
+    run = tb.simulate(model, 0.2, q=q, v=v, **options)
+    assert (run.z[..., : 4 * 50] != 0.0).any()
+    for case in (0, 5, 11):
+        alone = tb.simulate(model, 0.2, q=q[case], v=v[case], **options)
+        np.testing.assert_array_equal(alone.q, run.q[:, case])
+        np.testing.assert_array_equal(alone.z, run.z[:, case])
