@@ -273,12 +273,12 @@ if TYPE_CHECKING:
     from tiburon.loops.constraints import constraint_names as constraint_names
     from tiburon.loops.driven_cut import drive_cut_joint as drive_cut_joint
     from tiburon.loops.driven_cut import driven_cut_state as driven_cut_state
+    from tiburon.loops.loop_method import LoopMethod as LoopMethod
     from tiburon.loops.recut import recut as recut
     from tiburon.loops.recut import recut_state as recut_state
     from tiburon.loops.stabilization import Baumgarte as Baumgarte
     from tiburon.loops.stabilization import DeNOC as DeNOC
     from tiburon.loops.stabilization import Embedding as Embedding
-    from tiburon.loops.stabilization import LoopMethod as LoopMethod
     from tiburon.loops.stabilization import Penalty as Penalty
     from tiburon.loops.stabilization import Projection as Projection
     from tiburon.loops.star import Star as Star
@@ -414,6 +414,7 @@ if TYPE_CHECKING:
     from tiburon.simulation.integrators.dopri5 import DormandPrince as DormandPrince
     from tiburon.simulation.integrators.euler import Euler as Euler
     from tiburon.simulation.integrators.euler import SemiImplicitEuler as SemiImplicitEuler
+    from tiburon.simulation.integrators.integrator import FixedIntegrator as FixedIntegrator
     from tiburon.simulation.integrators.predictor_corrector import (
         PredictorCorrector as PredictorCorrector,
     )

@@ -131,7 +131,8 @@ _NAMES = {
     "loops.driven_cut": "drive_cut_joint driven_cut_state",
     "loops.recut": "recut recut_state",
     "loops.topology": "JointLine Topology topology",
-    "loops.stabilization": "Baumgarte DeNOC Embedding LoopMethod Penalty Projection",
+    "loops.loop_method": "LoopMethod",
+    "loops.stabilization": "Baumgarte DeNOC Embedding Penalty Projection",
     "loops.star": "Star StarArm star",
     "model": """
         Actuator Body BodyFluid BoxDrag BoxShape CapsuleShape ContactPair ContactPoint Coupled
@@ -178,6 +179,7 @@ _NAMES = {
     "simulation.integrators.dop853": "Dop853",
     "simulation.integrators.dopri5": "DormandPrince",
     "simulation.integrators.euler": "Euler SemiImplicitEuler",
+    "simulation.integrators.integrator": "FixedIntegrator",
     "simulation.integrators.predictor_corrector": "PredictorCorrector",
     "simulation.integrators.rk4": "RK4",
     "simulation.integrators.rosenbrock": "Rosenbrock",

@@ -45,7 +45,11 @@ WRONG = {
         tb.UnknownNameError,
         "mean 'energy'",
     ),
-    "a name as method": ({"method": "rosenbrock"}, tb.DomainError, r"write tb\.Rosenbrock\(dt"),
+    "a name as method": (
+        {"method": "rosenbrock"},
+        tb.DomainError,
+        r"write method=tb\.Rosenbrock\(dt",
+    ),
     "control that is no function": ({"control": 3}, tb.ModelError, "a function of the state"),
     "a class as control": ({"control": tb.PD}, tb.ModelError, r"such as PD\(\.\.\.\)"),
     "control between steps": (
@@ -79,8 +83,48 @@ WRONG = {
         tb.ModelError,
         r"write contact=tb\.RigidContact\(\)$",
     ),
+    "two models of contact": (
+        {"contact": [tb.RigidContact(), tb.ExactContact()]},
+        tb.ModelError,
+        "contact: expected one model of contact, got a list",
+    ),
+    "two integrators": (
+        {"method": [tb.RK4(), tb.Euler()]},
+        tb.DomainError,
+        r"expected one integrator, got .*; write method=tb\.RK4\(dt=1e-3\)",
+    ),
+    "two loop methods": (
+        {"loops": (tb.Projection(), tb.Penalty(1.0))},
+        tb.ModelError,
+        "expected one loop method",
+    ),
+    "contact among elements": (
+        {"elements": [tb.RigidContact()]},
+        tb.ModelError,
+        r"elements: expected no model of contact; write contact=tb\.RigidContact",
+    ),
+    "an integrator as a loop method": (
+        {"loops": tb.RK4()},
+        tb.ModelError,
+        r"loops: expected a loop method, got RK4",
+    ),
+    "a class of loop methods": ({"loops": tb.DeNOC}, tb.ModelError, r"write loops=tb\.DeNOC\(\)$"),
+    "pairs that do not exist": (
+        {"contact": tb.RigidContact(pairs=[("nose", "world")])},
+        tb.UnknownNameError,
+        "unknown body 'nose'",
+    ),
+    "a pair that is none": (
+        {"contact": tb.RigidContact(pairs=["nose"])},
+        tb.ModelError,
+        r"write pairs=\[\('finger', 'block'\)",
+    ),
     "contact as a flag": ({"contact": False}, tb.ModelError, "write contact=None$"),
-    "a class of contact": ({"contact": tb.RigidContact}, tb.ModelError, "a model of contact, got"),
+    "a class of contact": (
+        {"contact": tb.RigidContact},
+        tb.ModelError,
+        r"write contact=tb\.RigidContact\(\)$",
+    ),
     "loops as text": ({"loops": "denoc"}, tb.ModelError, r"write loops=tb\.DeNOC\(\)$"),
     "no loop method": ({"loops": None}, tb.ModelError, r"write loops=tb\.Projection\(\)"),
 }

@@ -11,7 +11,7 @@ with these forces.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -122,6 +122,8 @@ class CompliantContactElement(ContactElement):
 
             tb.simulate(dog, 1.0, world=floor, contact=tb.CompliantContact(law=pad))
     """
+
+    starts_steps: ClassVar[bool] = True
 
     law: ContactLaw | None = field(default=None, kw_only=True)
     """A law of the user instead of spring and damper; see `Touch`."""

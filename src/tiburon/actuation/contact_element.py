@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -41,6 +41,15 @@ class ContactElement(Element):
 
     candidates: tuple[Candidate, ...]
     """The shapes that may touch."""
+
+    is_event_driven: ClassVar[bool] = False
+    """Whether its contacts constrain accelerations, and events change their modes."""
+
+    starts_steps: ClassVar[bool] = False
+    """Whether a step begins with the forces of the last one."""
+
+    ends_steps: ClassVar[bool] = False
+    """Whether impulses act at the end of each step."""
 
     @classmethod
     def of(

@@ -51,7 +51,11 @@ class ContactModel:
 
     def element(self, model: Model, world: World) -> Element | None:
         """Return the contacts of a robot with its world; None if nothing can touch."""
-        raise NotImplementedError
+        raise ModelError(
+            f"{type(self).__name__}: expected contacts of its own, got none; write "
+            "def element(self, model, world): ..., which returns an element, or None if nothing "
+            "can touch"
+        )
 
     def elements(self, model: Model, world: World) -> tuple[Element, ...]:
         """Return the contacts of a robot with its world as elements of a run.
@@ -220,8 +224,11 @@ def checked_contact(contact: Any) -> ContactModel | None:
     write = "None" if contact is False else "tb.RigidContact(), tb.CompliantContact() or None"
     if isinstance(contact, str):
         write = _WORDS.get(contact, write)
+    if isinstance(contact, type) and issubclass(contact, ContactModel):
+        write = f"tb.{contact.__name__}()"
+    one = "one model" if isinstance(contact, (list, tuple)) else "a model"
     raise ModelError(
-        f"contact: expected a model of contact, got {shown(contact)}; write contact={write}"
+        f"contact: expected {one} of contact, got {shown(contact)}; write contact={write}"
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tiburon.actuation.actuator_drive import ForceDrive, MotorDrive
 from tiburon.actuation.cable_drive import CableDrive
+from tiburon.actuation.contact_models import ContactModel
 from tiburon.actuation.cylinder_drive import CylinderDrive
 from tiburon.actuation.element import Element
 from tiburon.actuation.gravity_compensation import GravityCompensation
@@ -96,6 +97,9 @@ def _as_element(part: object) -> Element:
         return CylinderDrive(part.name, part)
     if isinstance(part, Cable):
         return CableDrive(part.name, part)
+    if isinstance(part, ContactModel):
+        name = type(part).__name__
+        raise ModelError(f"elements: expected no model of contact; write contact=tb.{name}(...)")
     raise ModelError(
         f"elements: expected an element, a Spring, a HydraulicCylinder, a Cable, an Actuator or "
         f"a Thruster, got {shown(part)}; wrap functions in ForceFunction(name, function)"

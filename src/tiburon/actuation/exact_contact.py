@@ -1,5 +1,7 @@
 """Contact of event-driven runs as an element: contact points and the modes they are in."""
 
+from typing import ClassVar
+
 from tiburon.actuation.contact_element import PEAK_FORCE, POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
 from tiburon.contact.mode_forces import PointMode
@@ -32,6 +34,8 @@ class ExactContactElement(ContactElement):
     [s]. Its peak force and impulse follow. They change at events only, but for the forces, which
     are those of the recorded time, and their peak.
     """
+
+    is_event_driven: ClassVar[bool] = True
 
     def own_state_names(self) -> tuple[str, ...]:
         """Return the names of modes and what belongs to them."""

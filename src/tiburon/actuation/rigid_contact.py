@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Hashable, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -50,6 +51,8 @@ class RigidContactElement(ContactElement):
     largest residual, and the largest residual so far with its point; the deepest penetration at the
     start of a step so far [m] with its point and time [s]; then the peak force of each point.
     """
+
+    ends_steps: ClassVar[bool] = True
 
     law: str = field(default="coulomb", kw_only=True)
     """The law of friction, one of `LAWS`."""

@@ -21,7 +21,7 @@ from tiburon.arrays import Array
 from tiburon.operating_system import c_library
 from tiburon.record import record
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.step import MOST_STEPS, Stepping
+from tiburon.simulation.step import MOST_STEPS, Stepping, method_key
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
@@ -63,7 +63,7 @@ class TickSource:
     @property
     def key(self) -> str:
         """Text that is equal if and only if the code is."""
-        text = repr(("tick 2", self.method, self.system.key))
+        text = repr(("tick 2", method_key(self), self.system.key))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def retrace(self) -> None:

@@ -64,6 +64,7 @@ from tiburon.loops.constraints import (
     switched,
 )
 from tiburon.loops.denoc import denoc_motion
+from tiburon.loops.loop_method import LoopMethod
 from tiburon.loops.metric import (
     MIN_CUT,
     ConstrainedMotion,
@@ -73,7 +74,6 @@ from tiburon.loops.metric import (
     scattered,
     solve_in_metric,
 )
-from tiburon.loops.stabilization import LoopMethod
 from tiburon.loops.star import suits_star
 from tiburon.loops.star_dynamics import star_motion
 from tiburon.model import Model, Plan

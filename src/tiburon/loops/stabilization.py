@@ -34,39 +34,29 @@ bias force.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tiburon.algorithms.surroundings import surroundings
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
-from tiburon.errors import DomainError, ModelError, OptionError, shown
+from tiburon.errors import DomainError, OptionError, shown
+from tiburon.loops.complement import Complement, reduced_acceleration
 from tiburon.loops.complement_basis import BASES
-from tiburon.loops.constraints import Constraints
-from tiburon.loops.metric import checked_tolerance
+from tiburon.loops.constraints import Constraints, constraints
+from tiburon.loops.denoc import Selected, denoc_motion
+from tiburon.loops.denoc_state import denoc_velocity, displaced
+from tiburon.loops.legs import platform_on_legs, selectable_legs
+from tiburon.loops.loop_method import Guided, LoopMethod
+from tiburon.loops.methods import constrained_motion
+from tiburon.loops.metric import ConstrainedMotion, checked_tolerance, max_abs
+from tiburon.loops.parts import Exchanged
+from tiburon.loops.projection import projected_state
 from tiburon.record import field, record
 from tiburon.spatial import Scalar, Scalars
-
-
-@public
-class LoopMethod:
-    """How loops are held in a run; for `simulate(loops=)` and functions like it."""
-
-    __slots__ = ()
-
-    @property
-    def starts_closed(self) -> bool:
-        """Whether loops must be closed at the start."""
-        return False
-
-    def corrected(self, terms: Constraints) -> Constraints:
-        """Return the constraints on accelerations whose solution lets residuals decay."""
-        return terms
-
-    @property
-    def redundancy_tolerance(self) -> float:
-        """Relative singular value below which constraints are redundant; 0 for exactly those."""
-        return 0.0
 
 
 @public
@@ -88,6 +78,30 @@ class Projection(LoopMethod):
     def starts_closed(self) -> bool:
         """True: gaps of rounding are closed, others refused."""
         return True
+
+    def motion(
+        self,
+        system: Any,
+        here: Any,
+        q: Any,
+        v: Any,
+        x: Scalars,
+        force: Scalars,
+        guided: Guided | None,
+    ) -> tuple[Scalars, Scalars]:
+        """Return accelerations that satisfy the constraints; see `LoopMethod.motion`."""
+        return _constrained(self, system, here, q, v, x, force)
+
+    def project(
+        self, system: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
+    ) -> tuple[Scalars, Scalars, Scalar]:
+        """Return the nearest state with closed loops; see `LoopMethod.project`."""
+        model = system.model
+        v, x = w[: model.nv], w[model.nv :]
+        how: Any = {"hold": tuple(hold)} if hold else {}
+        how |= {"switches": system.switches(x), "tolerance": self.redundancy_tolerance}
+        closed, v, residual = projected_state(model, system.plan_at(q, v, time), q, v, **how)
+        return closed, (*v, *x), residual
 
     def __post_init__(self) -> None:
         tolerance = checked_tolerance(self.redundancy_tolerance)
@@ -147,6 +161,23 @@ class Penalty(LoopMethod):
         k, d = self.stiffness, self.own_damping
         return [-(k * c + d * rate) for c, rate in zip(terms.value, terms.rate, strict=True)]
 
+    def motion(
+        self,
+        system: Any,
+        here: Any,
+        q: Any,
+        v: Any,
+        x: Scalars,
+        force: Scalars,
+        guided: Guided | None,
+    ) -> tuple[Scalars, Scalars]:
+        """Return the motion of the tree under springs and dampers; see `LoopMethod.motion`."""
+        held, pushes = self.joint_forces(system.loop_constraints(here, q, v, x), force)
+        if system.soft_loops is not None:
+            # an element exerts those of the last step
+            held = list(force)
+        return system.tree_motion(here, q, v, held), pushes
+
     def joint_forces(self, terms: Constraints, force: Scalars) -> tuple[list[Scalar], list[Scalar]]:
         """Return joint forces with those of the constraints added, and the constraint forces."""
         pushes, total = self.forces(terms), list(force)
@@ -169,6 +200,19 @@ class Baumgarte(LoopMethod):
 
     def __post_init__(self) -> None:
         _check(self, alpha=self.alpha, beta=self.beta)
+
+    def motion(
+        self,
+        system: Any,
+        here: Any,
+        q: Any,
+        v: Any,
+        x: Scalars,
+        force: Scalars,
+        guided: Guided | None,
+    ) -> tuple[Scalars, Scalars]:
+        """Return accelerations that let residuals decay; see `LoopMethod.motion`."""
+        return _constrained(self, system, here, q, v, x, force)
 
     def corrected(self, terms: Constraints) -> Constraints:
         """Return constraints whose bias has the correction."""
@@ -198,6 +242,47 @@ class Embedding(LoopMethod):
     independent: tuple[str, ...] = ()
     """Names of the joints whose velocities are independent at the start, with "gauss"; selected
     by default."""
+
+    @property
+    def is_guided(self) -> bool:
+        """True: the states are independent velocities."""
+        return True
+
+    def motion(
+        self,
+        system: Any,
+        here: Any,
+        q: Any,
+        v: Any,
+        x: Scalars,
+        force: Scalars,
+        guided: Guided | None,
+    ) -> tuple[Scalars, Scalars]:
+        """Return the motion of the reduced equations; see `LoopMethod.motion`."""
+        assert guided is not None
+        reduced = reduced_acceleration(here, q, v, JointVector(force), guided.T, guided.gamma)
+        terms = system.loop_constraints(here, q, v, x)
+        basis = Complement(system.model, terms, system.coordinate_rows(x))
+        return reduced.vd, basis.multipliers(reduced.needed)
+
+    def project(
+        self, system: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
+    ) -> tuple[Scalars, Scalars, Scalar]:
+        """Return all velocities at the new configuration; see `LoopMethod.project`."""
+        moved, v, *_ = system.guided_state(q, w)
+        return moved, (*v, *w[system.model.nv :]), 0.0
+
+    def guided(self, system: Any, q: Any, v: Any, x: Scalars) -> Guided:
+        """Return velocities by the rows W; see `LoopMethod.guided`."""
+        model = system.model
+        plan = surroundings(model, system.world)[0]
+        terms = constraints(model, plan, q)
+        basis = Complement(model, terms, system.coordinate_rows(x))
+        velocity = basis.velocity(terms, v, self.decay)
+        moving = constraints(model, plan, q, JointVector(velocity))
+        gamma = basis.gamma(moving, self.decay)
+        T = tuple(tuple(column) for column in basis.T())
+        return Guided(tuple(q), tuple(velocity), tuple(gamma), T)
 
     def __post_init__(self) -> None:
         if self.basis not in BASES:
@@ -238,12 +323,81 @@ class DeNOC(LoopMethod):
         """Whether the state is minimal: loops stay closed."""
         return self.state == "minimal"
 
+    @property
+    def is_guided(self) -> bool:
+        """True: the states are those of independent joints."""
+        return True
+
+    def motion(
+        self,
+        system: Any,
+        here: Any,
+        q: Any,
+        v: Any,
+        x: Scalars,
+        force: Scalars,
+        guided: Guided | None,
+    ) -> tuple[Scalars, Scalars]:
+        """Return the motion by legs that are projected one by one; see `LoopMethod.motion`."""
+        found = self.exchanged_motion(system, here, q, v, x, force)
+        return found.vd, found.multipliers
+
+    def exchanged_motion(
+        self,
+        system: Any,
+        here: Any,
+        q: Any,
+        v: Any,
+        x: Scalars,
+        force: Scalars,
+        exchange: Exchanged | None = None,
+    ) -> ConstrainedMotion:
+        """Return the motion where legs may be computed elsewhere; arguments as of `motion`."""
+        sigma = self.decay if self.state == "extended" else 0.0
+        terms = system.loop_constraints(here, q, v, x)
+        legs, chosen = platform_on_legs(system.model, self.platform), self._selected(system, x)
+        how: Any = {"decay": sigma, "exchange": exchange}
+        return denoc_motion(here, terms, q, v, JointVector(force), legs, chosen, **how)
+
+    def project(
+        self, system: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
+    ) -> tuple[Scalars, Scalars, Scalar]:
+        """Return the state that independent joints determine; see `LoopMethod.project`."""
+        moved, v, *_ = system.guided_state(q, w)
+        left: Scalar = 0.0
+        if self.state == "minimal":
+            left = max_abs(system.gaps(moved, time))
+        return moved, (*v, *w[system.model.nv :]), left
+
+    def guided(self, system: Any, q: Any, v: Any, x: Scalars) -> Guided:
+        """Return what the independent joints determine; see `LoopMethod.guided`."""
+        model = system.model
+        plan = surroundings(model, system.world)[0]
+        legs, chosen = platform_on_legs(model, self.platform), self._selected(system, x)
+        sigma, moved = self.decay, tuple(q)
+        if self.state == "minimal":
+            sigma, moved = 0.0, displaced(model, plan, legs, q, chosen)[0]
+        return Guided(moved, tuple(denoc_velocity(model, plan, legs, moved, v, sigma, chosen)))
+
+    def _selected(self, system: Any, x: Scalars) -> Selected:
+        """Return the independent joints, whose rows are among the continuous states."""
+        return Selected(selectable_legs(system.model, self.platform), system.coordinate_rows(x))
+
     def __post_init__(self) -> None:
         if self.state not in STATES:
             raise OptionError("DeNOC.state", list(STATES), self.state)
         _check_decay(self, self.decay)
         if not (self.platform is None or isinstance(self.platform, str)):
             raise DomainError("DeNOC.platform", "the name of a body", shown(self.platform))
+
+
+def _constrained(
+    loops: LoopMethod, system: Any, here: Any, q: Any, v: Any, x: Scalars, force: Scalars
+) -> tuple[Scalars, Scalars]:
+    """Return accelerations under constraints as a method corrects them, and constraint forces."""
+    how: Any = {"switches": system.switches(x), "min_cut": system.min_cut}
+    found = constrained_motion(here, q, v, JointVector(force), baumgarte=loops, **how)
+    return found.vd, found.multipliers
 
 
 def _check(method: Any, **values: Any) -> None:
@@ -272,25 +426,3 @@ def _float(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         return math.nan
-
-
-_EXAMPLES = {
-    "projection": "tb.Projection()",
-    "penalty": "tb.Penalty(1e5)",
-    "baumgarte": "tb.Baumgarte(20.0, 20.0)",
-    "embedding": "tb.Embedding()",
-    "denoc": "tb.DeNOC()",
-}
-
-
-def checked_loops(loops: Any) -> LoopMethod:
-    """Return a loop method.
-
-    Raises:
-        ModelError: If it is something else; the message has the object to write.
-    """
-    if isinstance(loops, LoopMethod):
-        return loops
-    named = loops.lower() if isinstance(loops, str) else ""
-    write = _EXAMPLES.get(named, "tb.Projection(), tb.Penalty(1e5) or tb.Baumgarte(20.0, 20.0)")
-    raise ModelError(f"loops: expected a loop method, got {shown(loops)}; write loops={write}")

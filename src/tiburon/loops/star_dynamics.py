@@ -68,6 +68,7 @@ from tiburon.loops.constraints import (
     transmitter,
 )
 from tiburon.loops.like_parts import Apart, plan_apart
+from tiburon.loops.loop_method import LoopMethod
 from tiburon.loops.metric import (
     MIN_CUT,
     ConstrainedMotion,
@@ -85,7 +86,6 @@ from tiburon.loops.parts import (
     part_function,
     run,
 )
-from tiburon.loops.stabilization import LoopMethod
 from tiburon.loops.star import ArmLayout, StarLayout, layout
 from tiburon.loops.star_singular import SingularMessage, singular_motion
 from tiburon.model import Model, Plan

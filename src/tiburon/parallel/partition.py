@@ -18,6 +18,7 @@ from tiburon.functions.closed_loops import check_closed
 from tiburon.functions.kernel_source import INLINED_BODIES
 from tiburon.functions.library import closure_options
 from tiburon.loops.constraints import jacobian_pattern
+from tiburon.loops.loop_method import LoopMethod
 from tiburon.loops.methods import cheaper_loop_method
 from tiburon.loops.metric import ArticulatedMetric
 from tiburon.loops.stabilization import (
@@ -25,7 +26,6 @@ from tiburon.loops.stabilization import (
     Baumgarte,
     DeNOC,
     Embedding,
-    LoopMethod,
     Penalty,
     Projection,
 )
@@ -307,6 +307,15 @@ class Partition:
             raise OptionError(
                 "hold_remote", ('partition(robot, "legs"), Penalty(...), equal steps',), given
             )
+        if type(loops) not in (Projection, Penalty, Baumgarte, Embedding, DeNOC):
+            known = (
+                "Projection()",
+                "Penalty(...)",
+                "Baumgarte(...)",
+                "Embedding(...)",
+                "DeNOC(...)",
+            )
+            raise OptionError("loops with partition", known, loops)
         if isinstance(loops, Embedding) and not by_step:
             raise OptionError(
                 "loops with partition",

@@ -20,13 +20,13 @@ from tiburon.errors import PartnerError
 from tiburon.functions.assembly import resting_position
 from tiburon.loops.denoc import forward_method, forward_states, leg_parts
 from tiburon.loops.legs import platform_on_legs
+from tiburon.loops.loop_method import LoopMethod
 from tiburon.loops.parts import RESULTS, exchanges, ordered_sum
 from tiburon.loops.stabilization import (
     PROJECTION,
     Baumgarte,
     DeNOC,
     Embedding,
-    LoopMethod,
     Penalty,
 )
 from tiburon.loops.star import arm_numbers, layout
@@ -186,13 +186,13 @@ class Session:
         terms, forces = None, force
         pushes: Sequence[Any] = ()
         if self.partition.model.loops:
-            terms = system._constraints(here, q, v, x)
+            terms = system.loop_constraints(here, q, v, x)
             if isinstance(self.loops, Penalty):
                 forces, pushes = self.loops.joint_forces(terms, force)
                 terms = None
             elif isinstance(self.loops, Baumgarte):
                 terms = self.loops.corrected(terms)
-        exchange, min_cut = self._in_kernel(system), system._min_cut
+        exchange, min_cut = self._in_kernel(system), system.min_cut
 
         def parts(*state: Any) -> tuple[Any, Any]:
             found = cut_motion(self.layout, system.model, here, state, terms, min_cut, exchange)
@@ -339,7 +339,8 @@ class LegSession(Session):
         # legs are functions of their own in every kernel: alone they need nothing else
         numbers = system.partition_numbers()
         exchange = _InKernel(self, numbers) if self.has_partners else None
-        found = system.denoc_motion(here, q, v, x, JointVector(force), exchange)
+        assert isinstance(self.loops, DeNOC)
+        found = self.loops.exchanged_motion(system, here, q, v, x, force, exchange)
         return found.vd, found.multipliers
 
 
@@ -392,7 +393,7 @@ class ArmSession(Session):
         """Return joint accelerations and constraint forces; arguments as in `System`."""
         if self.cuts_instead:
             return super().accelerations(system, here, q, v, x, force)
-        how: Any = {"min_cut": system._min_cut, "baumgarte": self.loops}
+        how: Any = {"min_cut": system.min_cut, "baumgarte": self.loops}
         exchange = self._in_kernel(system)
 
         def arms(*state: Any) -> tuple[Any, Any]:

@@ -35,8 +35,9 @@ from tiburon.functions.dynamics import forward_dynamics
 from tiburon.functions.kinematics import kinetic_energy, potential_energy
 from tiburon.loops.denoc import forward_method, forward_states, leg_parts
 from tiburon.loops.legs import platform_on_legs
+from tiburon.loops.loop_method import LoopMethod
 from tiburon.loops.parts import Exchange, exchanges
-from tiburon.loops.stabilization import PROJECTION, DeNOC, Embedding, LoopMethod, Penalty
+from tiburon.loops.stabilization import PROJECTION, DeNOC, Embedding, Penalty
 from tiburon.loops.subsystems import (
     EmbeddedState,
     PenaltyState,

@@ -25,7 +25,7 @@ from tiburon.actuation.contact_element import ContactElement
 from tiburon.arguments import annotations, mismatch
 from tiburon.contact.candidates import FIELDS
 from tiburon.errors import ModelError, RunFileError, TiburonError, shown
-from tiburon.loops.stabilization import LoopMethod
+from tiburon.loops.loop_method import LoopMethod
 from tiburon.model import Body, Inertia, Model, Water, World
 from tiburon.model.composition import changed
 from tiburon.results.header import Column, RunHeader

@@ -225,7 +225,7 @@ def report_unsolved_contacts(system: System, held: Array, outcomes: Outcomes) ->
             case,
             f"; contact {point!r} had impulses of a residual of {largest[case]:.2g} in some step, "
             f"above the tolerance {element.tolerance:.2g}: take a smaller dt or a larger "
-            "RigidContact: tolerance",
+            "tolerance of RigidContact",
         )
 
 
@@ -323,9 +323,10 @@ def stable_choice(system: System, method: str, dt: float, q: Array, time: float)
         return advised if step < dt else "a smaller dt"
     if isinstance(kind, Baumgarte):
         rate, gains = max(2.0 * kind.alpha, kind.beta), "gains"
-    else:
-        assert isinstance(kind, (Embedding, DeNOC))
+    elif isinstance(kind, (Embedding, DeNOC)):
         rate, gains = kind.decay, "a decay"
+    else:
+        return "a smaller dt"
     if rate * dt <= product:
         return "a smaller dt"
     limit = 0.5 * product / dt

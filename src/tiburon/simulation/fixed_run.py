@@ -33,6 +33,7 @@ from tiburon.simulation.diagnosis import (
     stable_choice,
 )
 from tiburon.simulation.events import EventSearch, Taken, Watch
+from tiburon.simulation.integrators.integrator import OWN
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import LocatedContact
 from tiburon.simulation.recorder import SENSED, Room
@@ -437,11 +438,13 @@ class FixedRun(RunCases):
         self._commanded = bool(system.sensed) or (setup.control is not None and not setup.traced)
         cases = None if one else len(state)
 
-        step = system.kept.get(method) if events is None and not parameters else None
+        # what a method of users reads may have changed
+        shared = events is None and not parameters and method not in OWN
+        step = system.kept.get(method) if shared else None
         if step is None:
             source = StepSource(system, method, events)
             step = BoundStep(source, parameters, cases, setup.steps)
-            if events is None and not parameters:
+            if shared:
                 system.kept[method] = step
         self._step: BoundStep = step
         self._loop = self._step.loop

@@ -94,8 +94,9 @@ class RecordedSystem:
 
     @cached_property
     def system(self) -> System | None:
-        """The system; None where elements are code that the file of the run could not hold."""
-        if any(isinstance(element, str) for element in self.header.elements):
+        """The system; None where elements or loops are code that its file could not hold."""
+        lost = any(isinstance(element, str) for element in self.header.elements)
+        if lost or "loops" in self.header.missing:
             return None
         loops = self.header.setup.get("loops", PROJECTION)
         return System(self.model, self.world, self.header.elements, loops=loops, steps=True)

@@ -21,7 +21,8 @@ from tiburon.errors import (
     RunInterruptedError,
     shown,
 )
-from tiburon.loops.stabilization import PROJECTION, DeNOC, Embedding, LoopMethod
+from tiburon.loops.loop_method import LoopMethod, checked_loops
+from tiburon.loops.stabilization import PROJECTION
 from tiburon.model import Model, World
 from tiburon.model.joints import Driven
 from tiburon.results.checkpoint import Checkpoint
@@ -44,6 +45,8 @@ from tiburon.simulation.exact_run import (
     refuse_other_discrete_states,
 )
 from tiburon.simulation.fixed_run import FixedRun
+from tiburon.simulation.integrators.integrator import OWN, checked_integrator
+from tiburon.simulation.integrators.kept_inertia import KEPT_STEPS_INFIX
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.loop_coordinates import CoordinatesWatch, coordinates_events
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Interruption, Progress, progress_of
@@ -123,11 +126,6 @@ class RunSetup(NamedTuple):
         """Whether the controller is part of the native loop."""
         return self.control is not None and is_traced(self.control)
 
-    @property
-    def has_coordinates(self) -> bool:
-        """Whether independent velocities are integrated."""
-        return isinstance(self.loops, (Embedding, DeNOC))
-
     def system_options(self) -> dict[str, Any]:
         """Return what the system takes beside robot, surroundings and elements."""
         sensed = [(s.name, len(s.channel_names(self.model))) for s in self.sensors]
@@ -155,7 +153,7 @@ class RunSetup(NamedTuple):
     @classmethod
     def of(cls, run: Trajectory, changes: Mapping[str, Any]) -> "RunSetup":
         """Return the setup of a run that is resumed, with some fields given again."""
-        allowed = ("control", "events", "sensors", "elements", "world")
+        allowed = ("control", "events", "sensors", "elements", "world", "loops", "method")
         for name in changes:
             if name not in allowed:
                 raise OptionError("resume: keyword", allowed, name)
@@ -166,6 +164,24 @@ class RunSetup(NamedTuple):
                 f"does not define its {' and '.join(lacking)}, so it cannot go on; start a new run "
                 "with tiburon.simulate",
             )
+        begun = run.header.setup["method"]
+        given = changes.get("method")
+        # naming it makes an integrator of users known
+        if given is not None and (checked_integrator(given).scheme, given.dt) != (
+            begun,
+            run.header.setup["dt"],
+        ):
+            raise ModelError(
+                f"resume: method: expected that of the start, {begun!r} with steps of "
+                f"{run.header.setup['dt']:g} s, got {shown(given)}; leave it out"
+            )
+        if begun not in METHODS and begun not in OWN and KEPT_STEPS_INFIX not in begun:
+            raise RunFileError(
+                run.place,
+                f"its method {begun!r}: code, which no file can hold; give it again: "
+                "run.resume(method=...)",
+            )
+        changes = {name: value for name, value in changes.items() if name != "method"}
         kept: dict[str, Any] = dict.fromkeys(cls._fields) | cls._field_defaults
         kept |= {"world": run.world, "elements": run.header.elements, **run.header.setup, **changes}
         kept |= {name: tuple(kept[name] or ()) for name in ("events", "sensors", "elements")}
@@ -187,6 +203,7 @@ class RunSetup(NamedTuple):
         if kept["control"] is not None:
             check_control(kept["control"])
         check_sensors(kept["sensors"])
+        kept["loops"] = checked_loops(kept["loops"])
         return cls(**{**kept, "model": run.model})
 
 

@@ -21,7 +21,6 @@ from tiburon.actuation.element import Element
 from tiburon.actuation.joint_laws import STABLE_RATE, LawChoice, refuse_laws, unresolved_laws
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.actuation.prescribed import CASE, PrescribedMotion, cases_of, prescribed_motions
-from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.actuation.servo_drive import set_points
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
@@ -40,14 +39,13 @@ from tiburon.functions.assembly import check_switched_start, closed_start, resti
 from tiburon.functions.contact import clear_start
 from tiburon.functions.library import GEOMETRY, check_places
 from tiburon.loops.legs import platform_on_legs
+from tiburon.loops.loop_method import LoopMethod, checked_loops
 from tiburon.loops.stabilization import (
     PROJECTION,
     DeNOC,
     Embedding,
-    LoopMethod,
     Penalty,
     Projection,
-    checked_loops,
 )
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
@@ -365,7 +363,7 @@ def _prepare(given: SimpleNamespace) -> Preparation:
     hold = None if control is None else _control_steps(model, control, control_dt, dt)
     if not adapting:
         refuse_long_steps(elements, dt, {} if varied is None else varied.named)
-    if RigidContactElement in map(type, elements):
+    if any(getattr(element, "ends_steps", False) for element in elements):
         refuse_method(integrator, "rigid contact")
     if exact:
         refuse_method(integrator, "exact contact")
@@ -673,13 +671,13 @@ def _refuse_loops(
     if isinstance(loops, Projection):
         return
     refuse_method(integrator, "loops")
-    if exact or any(isinstance(element, RigidContactElement) for element in touching):
+    if exact or any(getattr(element, "ends_steps", False) for element in touching):
         raise ModelError(
             f"model {model.name!r}: rigid and exact contact keep loops closed by projection; write "
             "loops=tb.Projection(), or contact=tb.CompliantContact()",
             name=model.name,
         )
-    if setup.has_coordinates:
+    if setup.loops.is_guided:
         _refuse_coordinates(setup)
 
 
@@ -773,7 +771,7 @@ def _refuse_geometry(setup: RunSetup, touching: Sequence[Any], exact: bool) -> N
         )
     elif any(c.is_located for element in touching for c in element.candidates):
         other = "contact of meshes, located with the robot itself; cover them: tb.cover_meshes"
-    elif setup.has_coordinates:
+    elif setup.loops.is_guided:
         name = type(setup.loops).__name__
         other = f"loops={name}(...), which selects joints of the robot itself; leave it out"
     if other:

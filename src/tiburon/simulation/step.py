@@ -9,7 +9,7 @@ every kernel that contains it.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.record import record
 from tiburon.simulation.events import Watch
+from tiburon.simulation.integrators.integrator import OWN
 from tiburon.simulation.integrators.kept_inertia import KeptSystem
 from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
 from tiburon.simulation.integrators.method import Method
@@ -27,6 +28,8 @@ from tiburon.simulation.joint_step import end_of_step
 from tiburon.simulation.soft_loops import end_with_soft_loops
 from tiburon.simulation.system import ELEMENTS, System, put_latest
 from tiburon.spatial import Scalar, Scalars
+from tiburon.trace.dependencies import snapshot
+from tiburon.trace.digest import program_digest
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, where_needed
 from tiburon.trace.structure import Structure, flatten, rebuild
@@ -236,6 +239,23 @@ def memory_form(system: System, method: Method) -> tuple[int, Structure]:
     return len(leaves), structure
 
 
+def method_key(source: Any, *options: Hashable) -> Hashable:
+    """Return the key of the method of a step: its name, and the graph of what users wrote.
+
+    Args:
+        source: Source of the kernel of the step, with its `system` and the name of its `method`.
+        options: What else determines the step.
+    """
+    if source.method not in OWN:
+        return (source.method, *options)
+    reads, kept = snapshot(OWN[source.method].step), source.system.kept
+    label = ("method", type(source), source.method, options, source.system.key)
+    known = kept.get(label)
+    if known is None or reads is None or known[0] != reads:
+        known = kept[label] = (reads, program_digest(source.program()))
+    return (source.method, *options, known[1])
+
+
 @record(slots=False, eq=False)
 class StepSource:
     """Source of the kernel of one step.
@@ -297,7 +317,7 @@ class StepSource:
     def key(self) -> str:
         """Text that is equal exactly if the code is."""
         events = None if self.watch is None else self.watch.key(self.system)
-        text = repr(("step 2", self.method, self.plain, self.system.key, events))
+        text = repr(("step 2", method_key(self, self.plain, events), self.system.key))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def retrace(self) -> None:

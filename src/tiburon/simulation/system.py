@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.compliant_contact import CompliantContactElement
 from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.element import (
@@ -80,7 +79,7 @@ from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
 from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
-from tiburon.loops.complement import Complement, reduced_acceleration
+from tiburon.loops.complement import Complement
 from tiburon.loops.constraints import (
     Constraints,
     Switches,
@@ -89,23 +88,12 @@ from tiburon.loops.constraints import (
     switched,
     switches_of,
 )
-from tiburon.loops.denoc import Selected, denoc_motion
-from tiburon.loops.denoc_state import denoc_velocity, displaced
 from tiburon.loops.derivatives import add_constraints, constrained_solver
 from tiburon.loops.inverse import hybrid_with_loops
-from tiburon.loops.legs import PlatformOnLegs, platform_on_legs, selectable_legs
-from tiburon.loops.methods import constrained_motion
-from tiburon.loops.metric import MIN_CUT, ConstrainedMotion, max_abs, rank_cut
-from tiburon.loops.parts import Exchanged
-from tiburon.loops.projection import MAX_RESIDUAL, moved_configuration, projected_state
-from tiburon.loops.stabilization import (
-    PROJECTION,
-    DeNOC,
-    Embedding,
-    LoopMethod,
-    Penalty,
-    Projection,
-)
+from tiburon.loops.loop_method import Guided, LoopMethod
+from tiburon.loops.metric import MIN_CUT, rank_cut
+from tiburon.loops.projection import MAX_RESIDUAL, moved_configuration
+from tiburon.loops.stabilization import PROJECTION
 from tiburon.model import WORLD, Model, Plan, Water, World
 from tiburon.results.header import Column, state_columns
 from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
@@ -182,22 +170,6 @@ class HeldContacts(NamedTuple):
 
     modes: list[PointMode]
     """Their modes."""
-
-
-class Guided(NamedTuple):
-    """What independent velocities determine in a state of a run with loops."""
-
-    q: Scalars
-    """Configuration [m or rad]; that of the state, or one with closed loops."""
-
-    v: Scalars
-    """Joint velocity [m/s or rad/s]."""
-
-    gamma: Scalars = ()
-    """Acceleration while independent velocities are constant; of `Embedding`."""
-
-    T: tuple[Scalars, ...] = ()
-    """Columns that span the permitted velocities; of `Embedding`."""
 
 
 class CoordinatePlaces(NamedTuple):
@@ -359,6 +331,7 @@ class System:
         self._bound: Mapping[str, Scalars] | None = None
         self._constants: dict[tuple[str, str], tuple[float | None, ...]] = {}
         self._user_code: tuple[Any, Hashable] | None = None
+        self._loops_code: tuple[Any, Hashable] | None = None
         self.kept: dict[Any, Any] = {}
         self.fixed = 0
         self.x_names = unique_names(
@@ -441,7 +414,7 @@ class System:
         u: Scalars,
         time: Scalar = 0.0,
         p: Scalars | None = None,
-        guided: "Guided | None" = None,
+        guided: Guided | None = None,
         updated: bool = False,
     ) -> Scalars:
         """Return the time derivative of w: joint accelerations, then rates of continuous states.
@@ -464,7 +437,7 @@ class System:
         u: Scalars,
         time: Scalar = 0.0,
         p: Scalars | None = None,
-        guided: "Guided | None" = None,
+        guided: Guided | None = None,
         updated: bool = False,
     ) -> tuple[Scalars, Scalars, "tuple[HeldContacts, ModeForces] | None"]:
         """Return rates, constraint forces of loops [N or N m], contacts of event-driven runs."""
@@ -501,7 +474,7 @@ class System:
     @cached_property
     def is_exact(self) -> bool:
         """Whether contacts constrain accelerations, in modes that events change."""
-        return self.contact is not None and isinstance(self.contact[0], ExactContactElement)
+        return self.contact is not None and self.contact[0].is_event_driven
 
     def held_contacts(
         self, q: Scalars, w: Scalars, u: Scalars, time: Scalar
@@ -558,7 +531,7 @@ class System:
             for i, wanted in joint.accelerations:
                 left[i] = wanted - vd[i]
         if self.model.loops:
-            left = add_constraints(left, self._constraints(here, q, v, x), vd, forces)
+            left = add_constraints(left, self.loop_constraints(here, q, v, x), vd, forces)
         return tuple(left), (*driving.rates, *own)
 
     def linear_solver(self, q: Scalars, w: Scalars, time: Scalar) -> Callable[[Scalars], Scalars]:
@@ -566,8 +539,8 @@ class System:
         q, v, x = self._parts(q, w)
         here, n = self._setting(q, v, time), self.model.nv
         if self.model.loops:
-            held = self._constraints(here, q, v, x)
-            solved = constrained_solver(here, q, held, self._min_cut)
+            held = self.loop_constraints(here, q, v, x)
+            solved = constrained_solver(here, q, held, self.min_cut)
             return lambda r: solved(tuple(r[:n]), tuple(r[n:]))
         parents, H = expanded_parents(here.plan), mass_elements(here.plan, q)
         primitive = FactorTree(parents)
@@ -624,14 +597,14 @@ class System:
             commands, own = self.decide(q, v, x, u, time)
         return self.drive(here, q, v, x, commands, time, p, u[self.discrete], updated), own
 
-    def _constraints(
+    def loop_constraints(
         self, here: Setting, q: JointVector, v: JointVector, x: Scalars
     ) -> Constraints:
         """Return the constraints of all loops, zero where a switched loop is open."""
         return switched(constraints(self.model, here.plan, q, v), self.switches(x))
 
     @property
-    def _min_cut(self) -> float:
+    def min_cut(self) -> float:
         """Relative length below which constraints are redundant on the manifold."""
         return max(MIN_CUT, self.redundancy_tolerance)
 
@@ -643,7 +616,7 @@ class System:
         x: Scalars,
         force: Scalars,
         prescribed: "Sequence[Prescribed]" = (),
-        guided: "Guided | None" = None,
+        guided: Guided | None = None,
     ) -> tuple[Scalars, Scalars]:
         """Return joint accelerations and constraint forces, by the method that the robot needs."""
         if self.partition is not None and self.partition.computes:
@@ -651,33 +624,18 @@ class System:
                 self, here, q, v, x, force
             )
             return found_in_parts
-        tau = JointVector(force)
         if prescribed:
-            vd, _, forces = self._hybrid(here, q, v, x, tau, prescribed)
+            vd, _, forces = self._hybrid(here, q, v, x, JointVector(force), prescribed)
             return vd, forces
-        if isinstance(self.loops, Penalty):
-            terms = self._constraints(here, q, v, x)
-            held, pushes = self.loops.joint_forces(terms, force)
-            if self.soft_loops is not None:
-                # an element exerts those of the last step
-                held = list(force)
-            solve = method_of_runs(self.model, here.plan)
-            return solve(here.plan, q, v, JointVector(held), here.gravity, here.external), pushes
-        if isinstance(self.loops, Embedding):
-            assert guided is not None
-            reduced = reduced_acceleration(here, q, v, tau, guided.T, guided.gamma)
-            terms = self._constraints(here, q, v, x)
-            basis = Complement(self.model, terms, self.coordinate_rows(x))
-            return reduced.vd, basis.multipliers(reduced.needed)
-        if isinstance(self.loops, DeNOC):
-            found = self.denoc_motion(here, q, v, x, tau)
-            return found.vd, found.multipliers
         if self.model.loops:
-            how: Any = {"switches": self.switches(x), "min_cut": self._min_cut}
-            found = constrained_motion(here, q, v, tau, baumgarte=self.loops, **how)
-            return found.vd, found.multipliers
+            return self.loops.motion(self, here, q, v, x, force, guided)
+        return self.tree_motion(here, q, v, force), ()
+
+    def tree_motion(self, here: Setting, q: JointVector, v: JointVector, force: Scalars) -> Scalars:
+        """Return joint accelerations of the tree, without its loops."""
         solve = method_of_runs(self.model, here.plan)
-        return solve(here.plan, q, v, tau, here.gravity, here.external), ()
+        found: Scalars = solve(here.plan, q, v, JointVector(force), here.gravity, here.external)
+        return found
 
     def _hybrid(
         self,
@@ -699,8 +657,8 @@ class System:
             solve = hybrid_crba if plan.has_couplings else hybrid_aba
             found = solve(plan, q, v, tau, JointVector(vd), known, here.gravity, here.external)
             return (*found, ())
-        terms = self._constraints(here, q, v, x)
-        return hybrid_with_loops(here, q, v, tau, wanted, terms, self._min_cut)
+        terms = self.loop_constraints(here, q, v, x)
+        return hybrid_with_loops(here, q, v, tau, wanted, terms, self.min_cut)
 
     def reached(
         self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
@@ -893,22 +851,10 @@ class System:
         self, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int] = ()
     ) -> tuple[Scalars, Scalars, Scalar]:
         """Project a state onto the loop constraints, with some velocity variables held."""
-        if self.is_guided:
-            # independent velocities are the state: all others follow at the new configuration
-            moved, v, *_ = self.guided_state(q, w)
-            left: Scalar = 0.0
-            if isinstance(self.loops, DeNOC) and self.loops.state == "minimal":
-                left = max_abs(self.gaps(moved, time))
-            return moved, (*v, *w[self.model.nv :]), left
-        if not self.model.loops or not isinstance(self.loops, Projection):
+        if not self.model.loops:
             return q, w, 0.0
-        nv = self.model.nv
-        plan = self.plan_at(q, w[:nv], time)
-        how: Any = {"switches": self.switches(w[nv:]), "tolerance": self.redundancy_tolerance}
-        if hold:
-            how["hold"] = tuple(hold)
-        closed, v, residual = projected_state(self.model, plan, q, w[:nv], **how)
-        return closed, (*v, *w[nv:]), residual
+        q, w, left = self.loops.project(self, q, w, time, hold)
+        return tuple(q), tuple(w), left
 
     # independent velocities of loops
 
@@ -925,30 +871,6 @@ class System:
             "among the elements of the system, got none; simulate adds it"
         )
 
-    def denoc_motion(
-        self,
-        here: Setting,
-        q: JointVector,
-        v: JointVector,
-        x: Scalars,
-        tau: JointVector,
-        exchange: Exchanged | None = None,
-    ) -> ConstrainedMotion:
-        """Return the motion of a run by `DeNOC`; residuals of an extended state decay."""
-        assert isinstance(self.loops, DeNOC)
-        sigma = self.loops.decay if self.loops.state == "extended" else 0.0
-        terms = self._constraints(here, q, v, x)
-        chosen = self.selected_joints(x)
-        return denoc_motion(
-            here, terms, q, v, tau, self.legs, chosen, decay=sigma, exchange=exchange
-        )
-
-    def selected_joints(self, x: Scalars) -> Selected:
-        """Return the independent joints of a run by `DeNOC`, among the continuous states."""
-        assert isinstance(self.loops, DeNOC)
-        legs = selectable_legs(self.model, self.loops.platform)
-        return Selected(legs, self.coordinate_rows(x))
-
     def coordinate_rows(self, x: Scalars) -> list[list[Scalar]]:
         """Return the rows W of independent velocities among the continuous states."""
         assert self.coordinates is not None
@@ -959,38 +881,16 @@ class System:
     @property
     def is_guided(self) -> bool:
         """Whether velocities follow from independent ones."""
-        return isinstance(self.loops, (Embedding, DeNOC))
+        return self.loops.is_guided
 
-    @cached_property
-    def legs(self) -> PlatformOnLegs:
-        """Platform and legs of a run by `DeNOC`, with motors as independent joints."""
-        assert isinstance(self.loops, DeNOC)
-        return platform_on_legs(self.model, self.loops.platform)
-
-    def guided_state(self, q: Scalars, w: Scalars) -> "Guided":
+    def guided_state(self, q: Scalars, w: Scalars) -> Guided:
         """Return what the independent velocities and positions of a state determine.
 
         Args:
             q: Configuration [m or rad], nq scalars.
             w: Joint velocity, of which independent ones count, and continuous states.
         """
-        method, model = self.loops, self.model
-        position, v, x = self._parts(q, w)
-        plan = surroundings(model, self.world)[0]
-        if isinstance(method, DeNOC):
-            sigma, moved, chosen = method.decay, tuple(position), self.selected_joints(x)
-            if method.state == "minimal":
-                sigma, moved = 0.0, displaced(model, plan, self.legs, position, chosen)[0]
-            velocity = denoc_velocity(model, plan, self.legs, moved, v, sigma, chosen)
-            return Guided(moved, tuple(velocity))
-        assert isinstance(method, Embedding)
-        terms = constraints(model, plan, position)
-        basis = Complement(model, terms, self.coordinate_rows(x))
-        velocity = basis.velocity(terms, v, method.decay)
-        moving = constraints(model, plan, position, JointVector(velocity))
-        gamma = basis.gamma(moving, method.decay)
-        T = tuple(tuple(column) for column in basis.T())
-        return Guided(tuple(position), tuple(velocity), tuple(gamma), T)
+        return self.loops.guided(self, *self._parts(q, w))
 
     def coordinates_condition(self, q: Scalars, x: Scalars) -> tuple[Scalar, Scalar]:
         """Return the condition of W when it was selected, and that at a configuration."""
@@ -1070,12 +970,12 @@ class System:
     @cached_property
     def acts_in_contact(self) -> bool:
         """Whether forces of compliant contact act within steps."""
-        return self.contact is not None and isinstance(self.contact[0], CompliantContactElement)
+        return self.contact is not None and self.contact[0].starts_steps
 
     @cached_property
     def ends_in_contact(self) -> bool:
         """Whether impulses of rigid contact act at the ends of steps."""
-        return self.contact is not None and isinstance(self.contact[0], RigidContactElement)
+        return self.contact is not None and self.contact[0].ends_steps
 
     def chooses_points(self, plan: Plan) -> bool:
         """Return whether rigid contact of a step is that of the points that come near.
@@ -1464,7 +1364,7 @@ class System:
         if not self.model.loops:
             return ()
         held = switched(constraints(self.model, plan, JointVector(q)), self.switches(x))
-        return held.jacobian, rank_cut(self.model, held.value, self._min_cut)
+        return held.jacobian, rank_cut(self.model, held.value, self.min_cut)
 
     @property
     def most_open(self) -> float:
@@ -1735,10 +1635,8 @@ class System:
             control = control_structure(self.control, self.model, self.world)
         kind = type(self.control).__qualname__ if known else None
         how: Hashable = (self.held, self.sensed) if self.sensed else self.held
-        if self.redundancy_tolerance:
-            how = (how, self.redundancy_tolerance)
-        if not isinstance(self.loops, Projection):
-            how = (how, self.loops)
+        if self.loops != PROJECTION:
+            how = (how, self.loops if is_declared(self.loops) else self._loops_key())
         if self.partition is not None:
             how = (how, self.partition.key)
         switched = tuple(self.switch_places.items())
@@ -1766,6 +1664,28 @@ class System:
             self._user_graph(mine, control, alone=False)
             found = self._user_graph(mine, control, alone=True)
         self._user_code = (reads, found)
+        return found
+
+    def _loops_key(self) -> Hashable:
+        """Return the key of a loop method of users: the graph of its motion and projection."""
+        reads = snapshot(self.loops)
+        if reads is not None and self._loops_code is not None and self._loops_code[0] == reads:
+            return self._loops_code[1]
+        model = self.model
+        inputs = [Input("q", (model.nq,)), Input("w", (model.nv + self.nx,))]
+        inputs += [Input("force", (model.nv,)), Input("time", ())]
+
+        def run(given: Mapping[str, Any]) -> Any:
+            q, w, force = (scalars(given[name]) for name in ("q", "w", "force"))
+            guided = self.guided_state(q, w) if self.is_guided else None
+            position, velocity, x = self._parts(q, w)
+            here = self._setting(position, velocity, given["time"])
+            vd, pushes = self._accelerations(here, position, velocity, x, force, (), guided)
+            closed, moved, left = self._settle_loops(q, w, given["time"])
+            return [*vd, *pushes, *closed, *moved, left]
+
+        found = program_digest(self.trace(run, inputs, "loop method"))
+        self._loops_code = (reads, found)
         return found
 
     def _user_graph(self, mine: Sequence[Element], control: bool, *, alone: bool) -> Hashable:

@@ -1,14 +1,17 @@
 """What integrators that users choose have in common: `RK4(dt=1e-3)`, `DormandPrince(1e-9)`, ...
 
 Each is a record in the file of its method, with the options of that method alone. Loops find the
-method by its `scheme`, the name in `methods.METHODS`.
+method by its `scheme`, the name in `methods.METHODS`; a method of users is its own `step`.
 """
 
+from collections.abc import Hashable
+from dataclasses import fields, is_dataclass
+from itertools import count
 from typing import Any, ClassVar, Self
 
 from tiburon.argument_checks import at_least, is_number
 from tiburon.arguments import public
-from tiburon.errors import DomainError, shown
+from tiburon.errors import DomainError, ModelError, shown
 
 DEFAULT_DT = 1e-3
 """Step, or spacing of recorded times, by default [s]."""
@@ -67,10 +70,60 @@ class Integrator:
         object.__setattr__(self, "dt", float(dt))
 
 
+@public
 class FixedIntegrator(Integrator):
-    """An integrator with equal steps."""
+    """An integrator with equal steps.
+
+    One of your own is a class derived from this one, a frozen dataclass with the field `dt`, that
+    defines `step`. Contacts, loops, events, batches and machine code are those of all methods.
+
+    Example:
+        Heun's method::
+
+            @dataclass(frozen=True)
+            class Heun(tb.FixedIntegrator):
+                dt: float = 1e-3
+                order = 2
+
+                def step(self, manifold, acceleration, q, w, h, *time):
+                    end = [t + h for t in time]
+                    rate, a = manifold.rate(q, w), acceleration(q, w, *time)
+                    there = manifold.move(q, [[h * x for x in k] for k in rate])
+                    ahead = [x + h * y for x, y in zip(w, a)]
+                    last, b = manifold.rate(there, ahead), acceleration(there, ahead, *end)
+                    half = [[0.5 * h * (x + y) for x, y in zip(*k)] for k in zip(rate, last)]
+                    w = [x + 0.5 * h * (y + z) for x, y, z in zip(w, a, b)]
+                    return manifold.normalize(manifold.move(q, half)), w
+    """
 
     __slots__ = ()
+
+    name: ClassVar[str] = ""
+
+    order: ClassVar[int] = 1
+    """How the error falls with the step, of a method of users."""
+
+    def step(
+        self, manifold: Any, acceleration: Any, q: Any, w: Any, h: Any, time: Any = None
+    ) -> tuple[Any, Any]:
+        """Take one step, of a method of users.
+
+        Args:
+            manifold: Positions: `rate(q, w)` as steps of each joint per second, `move(q, steps)`,
+                `normalize(q)`, `bracket`.
+            acceleration: Returns the rates of w for q, w and, where it is given, the time.
+            q: Configuration [m or rad].
+            w: Joint velocity and continuous states.
+            h: Step [s].
+            time: Time at the start of the step [s], where the motion depends on it.
+
+        Returns:
+            Configuration, and joint velocity with continuous states, one step later.
+        """
+        raise ModelError(
+            f"{type(self).__name__}: expected a step of its own, got none; write def step(self, "
+            "manifold, acceleration, q, w, h, *time): ..., which returns q and w after h"
+        )
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -83,8 +136,32 @@ class FixedIntegrator(Integrator):
     @property
     def scheme(self) -> str:
         """Name of the method that loops run, with the steps that share a mass matrix."""
+        if not self.name:
+            return _own_name(self)
         kept = getattr(self, "keep_inertia", None)
         return self.name if kept is None else f"{self.name}_keeping_{kept}"
+
+
+OWN: dict[str, FixedIntegrator] = {}
+"""Integrators of users by name; one stands for all that differ in dt alone."""
+
+
+def _own_name(integrator: FixedIntegrator) -> str:
+    """Return the name of an integrator of users; others of the same class name have numbers."""
+    key, kind = _without_dt(integrator), type(integrator).__name__
+    for number in count(1):
+        name = kind if number == 1 else f"{kind} {number}"
+        if _without_dt(OWN.setdefault(name, integrator)) == key:
+            break
+    return name
+
+
+def _without_dt(integrator: Any) -> Hashable:
+    """Return all that determines the steps of an integrator of users but their length."""
+    if not is_dataclass(integrator):
+        return id(integrator)
+    options = [(x.name, getattr(integrator, x.name)) for x in fields(integrator)]
+    return (type(integrator), *(pair for pair in options if pair[0] != "dt"))
 
 
 @public
@@ -142,8 +219,9 @@ def checked_integrator(given: Any) -> Integrator:
     write = f"tb.{CLASSES.get(given, 'RK4')}" if isinstance(given, str) else "tb.RK4"
     if isinstance(given, type) and issubclass(given, Integrator):
         write = f"tb.{given.__name__}"
+    one = "one integrator" if isinstance(given, (list, tuple)) else "an integrator"
     options = "points=1, dt=1e-3" if write.endswith("Corrector") else "dt=1e-3"
-    raise DomainError("method", "an integrator", shown(given), advice=f"write {write}({options})")
+    raise DomainError("method", one, shown(given), advice=f"write method={write}({options})")
 
 
 CLASSES = {

@@ -18,6 +18,7 @@ from tiburon.simulation.integrators.integrator import (
     DEFAULT_ATOL,
     DEFAULT_DT,
     DEFAULT_RTOL,
+    OWN,
     FixedIntegrator,
     Integrator,
 )
@@ -30,6 +31,7 @@ from tiburon.simulation.integrators.predictor_corrector import (
 )
 from tiburon.simulation.integrators.rk4 import RK4, rk4_step
 from tiburon.simulation.integrators.rosenbrock import Rosenbrock, RosenbrockPair, rosenbrock_step
+from tiburon.spatial import Scalars
 
 
 def _block(points: int) -> Method:
@@ -45,10 +47,21 @@ def _block(points: int) -> Method:
     )
 
 
+def _own_step(integrator: FixedIntegrator, *state: Any) -> tuple[Scalars, Scalars]:
+    """Take a step of an integrator of users; arguments as of `FixedIntegrator.step`."""
+    q, w = integrator.step(*state)
+    return tuple(q), tuple(w)
+
+
 class MethodTable(dict[str, Method]):
-    """Methods by name; those that keep inertia are made on first use: "rk4_keeping_4"."""
+    """Methods by name; those that keep inertia are made on first use: "rk4_keeping_4".
+
+    Methods of users are found among their integrators.
+    """
 
     def __missing__(self, name: str) -> Method:
+        if name in OWN:
+            return Method(name, OWN[name].order, 1, partial(_own_step, OWN[name]))
         method, _, steps = name.partition(KEPT_STEPS_INFIX)
         if method not in self or not steps.isdigit():
             raise KeyError(name)

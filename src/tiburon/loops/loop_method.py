@@ -1,0 +1,135 @@
+"""What loop methods of runs have in common: the questions that a system asks of them.
+
+A method of its own is a class derived from `LoopMethod` that answers `motion`, and `project` where
+steps end with a projection. It is passed as `simulate(loops=)`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tiburon.arguments import public
+from tiburon.errors import ModelError, shown
+from tiburon.loops.constraints import Constraints
+from tiburon.spatial import Scalar, Scalars
+
+
+class Guided(NamedTuple):
+    """What independent velocities determine in a state of a run with loops."""
+
+    q: Scalars
+    """Configuration [m or rad]; that of the state, or one with closed loops."""
+
+    v: Scalars
+    """Joint velocity [m/s or rad/s]."""
+
+    gamma: Scalars = ()
+    """Acceleration while independent velocities are constant; of `Embedding`."""
+
+    T: tuple[Scalars, ...] = ()
+    """Columns that span the permitted velocities; of `Embedding`."""
+
+
+@public
+class LoopMethod:
+    """How loops are held in a run; for `simulate(loops=)` and functions like it.
+
+    Arguments `system` are the `System` of the run: its `model`, `loop_constraints`, `tree_motion`
+    and `min_cut`. Scalars are floats or traced values.
+    """
+
+    __slots__ = ()
+
+    @property
+    def redundancy_tolerance(self) -> float:
+        """Relative singular value below which constraints are redundant; 0 for exactly those."""
+        return 0.0
+
+    @property
+    def starts_closed(self) -> bool:
+        """Whether loops must be closed at the start."""
+        return False
+
+    @property
+    def is_guided(self) -> bool:
+        """Whether all velocities follow from independent ones, which the run then selects."""
+        return False
+
+    def motion(
+        self,
+        system: Any,
+        here: Any,
+        q: Any,
+        v: Any,
+        x: Scalars,
+        force: Scalars,
+        guided: Guided | None,
+    ) -> tuple[Scalars, Scalars]:
+        """Return joint accelerations and constraint forces in a state.
+
+        Args:
+            system: The system.
+            here: What surrounds the robot in this state: plan, gravity, external forces.
+            q: Configuration [m or rad].
+            v: Joint velocity [m/s or rad/s].
+            x: Continuous states of elements and controller.
+            force: Joint force [N or N m].
+            guided: What independent velocities determine; None unless `is_guided`.
+        """
+        raise ModelError(
+            f"{type(self).__name__}: expected a motion of its own, got none; write "
+            "def motion(self, system, here, q, v, x, force, guided): ..., which returns "
+            "accelerations and constraint forces"
+        )
+
+    def project(
+        self, system: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
+    ) -> tuple[Scalars, Scalars, Scalar]:
+        """Return a state after a step, as it is unless the method moves it onto the loops.
+
+        Args:
+            system: The system.
+            q: Configuration [m or rad].
+            w: Joint velocity and continuous states.
+            time: Time at the end of the step [s].
+            hold: Velocity variables that are prescribed.
+
+        Returns:
+            Configuration, velocity with continuous states, and the loop-closure error [m or rad] by
+            which the step fails if it is too large.
+        """
+        return q, w, 0.0
+
+    def guided(self, system: Any, q: Any, v: Any, x: Scalars) -> Guided:
+        """Return what the independent velocities and positions of a state determine."""
+        raise ModelError(
+            f"{type(self).__name__}: expected a method with independent velocities, got one without"
+        )
+
+    def corrected(self, terms: Constraints) -> Constraints:
+        """Return the constraints on accelerations whose solution lets residuals decay."""
+        return terms
+
+
+_EXAMPLES = {
+    "projection": "tb.Projection()",
+    "penalty": "tb.Penalty(1e5)",
+    "baumgarte": "tb.Baumgarte(20.0, 20.0)",
+    "embedding": "tb.Embedding()",
+    "denoc": "tb.DeNOC()",
+}
+
+
+def checked_loops(loops: Any) -> LoopMethod:
+    """Return a loop method.
+
+    Raises:
+        ModelError: If it is something else; the message has the object to write.
+    """
+    if isinstance(loops, LoopMethod):
+        return loops
+    named = loops.lower() if isinstance(loops, str) else ""
+    if isinstance(loops, type) and issubclass(loops, LoopMethod):
+        named = loops.__name__.lower()
+    write = _EXAMPLES.get(named, "tb.Projection(), tb.Penalty(1e5) or tb.Baumgarte(20.0, 20.0)")
+    one = "one loop method" if isinstance(loops, (list, tuple)) else "a loop method"
+    raise ModelError(f"loops: expected {one}, got {shown(loops)}; write loops={write}")
