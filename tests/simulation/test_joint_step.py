@@ -344,3 +344,43 @@ def test_methods_that_cannot_end_steps_with_laws_refuse_steps_beyond_their_stabi
     stiff = wheel(passive=tb.JointPassive(damping=500.0))
     with pytest.raises(tb.DomainError, match=r"joint 'hinge'.*steps of at most .* s"):
         tb.simulate(stiff, 0.1, world=FREE, method=tb.PredictorCorrector(points=2))
+
+
+def test_masses_given_as_parameters_choose_the_laws_of_a_run():
+    """Joints of an arm that is lighter by 1e4 are damped at the ends of steps: it runs as its own.
+
+    In a batch, and alone.
+    """
+    rng = np.random.default_rng(4)
+    heavy = arm(rng, passive={"damping": 0.05})
+    values = {}
+    for body in heavy.bodies:
+        inertia = body.inertia
+        values[f"{body.name}.mass"] = 1e-4 * inertia.mass
+        values[f"{body.name}.inertia"] = 1e-4 * np.array(inertia.tensor)
+    light = tb.with_parameters(heavy, values)
+    assert not unresolved_laws(heavy, 1e-3)
+    assert unresolved_laws(light, 1e-3)
+    v = np.array([0.5, -0.3, 0.4, 0.2])
+    own = tb.simulate(light, 0.2, v=v)
+    alone = tb.simulate(heavy, 0.2, v=v, parameters=values)
+    np.testing.assert_allclose(alone.q, own.q, atol=1e-10)
+    cases = {
+        name: np.stack([np.array(value), 2.0 * np.array(value)]) for name, value in values.items()
+    }
+    batch = tb.simulate(heavy, 0.2, v=v, parameters=cases)
+    np.testing.assert_array_equal(batch.q[:, 0], alone.q)
+
+
+def test_joints_that_move_no_inertia_are_refused_by_name():
+    """At the start, with what to do; damping that acts at the ends of steps resists."""
+    body = tb.Body("hand", joint=tb.Revolute("wrist"), inertia=tb.Inertia(0.0))
+    rest = tb.Body("arm", joint=tb.Revolute("elbow"), inertia=tb.Inertia.box(1.0, (1, 1, 1)))
+    robot = tb.Model("robot", [rest, body], movable=False)
+    assert robot.immovable_joint_names == ("wrist",)
+    for method in (tb.RK4(), tb.DormandPrince()):
+        with pytest.raises(
+            tb.ModelError, match=r"'wrist': moves no inertia.*model\.lock\('wrist'\)"
+        ):
+            tb.simulate(robot, 0.1, method=method)
+    assert tb.simulate(robot.lock("wrist"), 0.1).outcome.status == "finished"

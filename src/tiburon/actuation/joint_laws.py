@@ -127,7 +127,9 @@ class LawChoice(NamedTuple):
 
 
 @per_model
-def law_rates(model: Model, most: tuple[tuple[str, float], ...] = ()) -> tuple[LawChoice, ...]:
+def law_rates(
+    model: Model, most: tuple[tuple[str, float], ...] = (), least: tuple[float, ...] = ()
+) -> tuple[LawChoice, ...]:
     """Return the fastest rates of friction, damping, springs and stops at each degree of freedom.
 
     They are those of the least apparent inertia of the joint in some configurations.
@@ -135,6 +137,8 @@ def law_rates(model: Model, most: tuple[tuple[str, float], ...] = ()) -> tuple[L
     Args:
         model: The robot.
         most: Largest values of a run that replace those of the robot, by name.
+        least: Least apparent inertia of each degree of freedom in a run whose parameters change
+            that of the robot [kg or kg m^2]; none by default.
     """
     found: list[LawChoice] = []
     known: list[NDArray[np.float64]] = []
@@ -143,7 +147,8 @@ def law_rates(model: Model, most: tuple[tuple[str, float], ...] = ()) -> tuple[L
     def moved() -> NDArray[np.float64]:
         """Return the least inertias."""
         if not known:
-            known.append(least_joint_inertia(model, apparent_joint_inertia(model)))
+            own = least or least_joint_inertia(model, apparent_joint_inertia(model))
+            known.append(np.array(own))
         return known[0]
 
     changed = {name.rpartition(".")[0] for name in given}
@@ -194,11 +199,26 @@ def least_joint_inertia(model: Model, neutral: NDArray[np.float64]) -> NDArray[n
 
     It is the least of those in the neutral and in some random configurations, always the same.
     """
-    least = neutral
-    q, _ = model.random_state(np.random.default_rng(0), shape=(SAMPLES,))
-    elements = crba(model.plan, tuple(np.asarray(q, dtype=np.float64).T))
+    elements = crba(model.plan, tuple(sampled_positions(model).T))
     M = np.array([[np.broadcast_to(x, SAMPLES) for x in row] for row in elements], dtype=np.float64)
-    for one in np.moveaxis(M, -1, 0):
+    return least_inertia_of(np.moveaxis(M, -1, 0), neutral)
+
+
+def sampled_positions(model: Model) -> NDArray[np.float64]:
+    """Return the random configurations in which apparent inertias are looked at."""
+    q, _ = model.random_state(np.random.default_rng(0), shape=(SAMPLES,))
+    return np.asarray(q, dtype=np.float64)
+
+
+def least_inertia_of(M: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the least apparent inertia of mass matrices and of known ones, shape (nv,).
+
+    Args:
+        M: Mass matrices, shape (..., nv, nv); singular ones are left out.
+        known: Apparent inertias [kg or kg m^2].
+    """
+    least = known
+    for one in M.reshape(-1, *M.shape[-2:]):
         try:
             inertia = 1.0 / np.diag(np.linalg.inv(one))
         except np.linalg.LinAlgError:
@@ -213,6 +233,7 @@ def unresolved_laws(
     dt: float,
     *,
     parameters: Mapping[str, ArrayLike] = MappingProxyType({}),
+    least: tuple[float, ...] = (),
 ) -> tuple[LawChoice, ...]:
     """Return the laws of joints that steps of dt [s] do not resolve; see `law_rates`.
 
@@ -223,13 +244,14 @@ def unresolved_laws(
         model: The robot.
         dt: Length of the steps [s].
         parameters: Values by name that replace those of the robot, one or one per case.
+        least: As for `law_rates`.
     """
     most = tuple(
         (name, float(np.max(np.abs(value), initial=0.0)))
         for name, value in parameters.items()
         if name.rpartition(".")[2] in ("damping", "friction", "stiffness")
     )
-    every = law_rates(model, most)
+    every = law_rates(model, most, least)
     beyond = {one.owner for one in every if one.rate * dt >= RESOLVED_RATE}
     chosen = [one for one in every if one.owner in beyond]
     return tuple(one._replace(limit=RESOLVED_RATE / dt) for one in chosen)

@@ -18,7 +18,16 @@ from tiburon.actuation.contact_models import (
 )
 from tiburon.actuation.defaults import as_elements
 from tiburon.actuation.element import Element
-from tiburon.actuation.joint_laws import STABLE_RATE, LawChoice, refuse_laws, unresolved_laws
+from tiburon.actuation.joint_laws import (
+    STABLE_RATE,
+    STOP,
+    LawChoice,
+    law_rates,
+    least_inertia_of,
+    refuse_laws,
+    sampled_positions,
+    unresolved_laws,
+)
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.actuation.prescribed import CASE, PrescribedMotion, cases_of, prescribed_motions
 from tiburon.actuation.servo_drive import set_points
@@ -37,7 +46,9 @@ from tiburon.errors import (
 )
 from tiburon.functions.assembly import check_switched_start, closed_start, resting_position
 from tiburon.functions.contact import clear_start
+from tiburon.functions.dynamics import mass_matrix
 from tiburon.functions.library import GEOMETRY, check_places
+from tiburon.functions.parameters import dynamics_parameters
 from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.loop_method import LoopMethod, checked_loops
 from tiburon.loops.stabilization import (
@@ -343,6 +354,8 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         lengths = (given.duration, record.dt, control_dt)
         dt = _common_interval(dt, [_time("duration", x) for x in lengths if x is not None])
     laws = () if adapting else _laws(given, METHODS[method], dt)
+    if given.parameters is None and (place is None or place.fluid is None):
+        _refuse_immovable(model, laws, motions)
     several = place is not None and place.cases is not None
     varied = None
     own = control
@@ -419,7 +432,8 @@ def _laws(given: SimpleNamespace, method: Method, dt: float) -> tuple[LawChoice,
     Raises:
         DomainError: If they cannot act there, and steps are unstable on them.
     """
-    found = unresolved_laws(given.model, dt, parameters=given.parameters or {})
+    values = given.parameters or {}
+    found = unresolved_laws(given.model, dt, parameters=values, least=_least(given.model, values))
     why = ""
     if method.has_memory or method.keeps_inertia:
         why = "take tb.RK4, whose steps do not depend on those before, or a smaller dt"
@@ -434,6 +448,44 @@ def _laws(given: SimpleNamespace, method: Method, dt: float) -> tuple[LawChoice,
         return found
     refuse_laws(found, dt, why, STABLE_RATE)
     return ()
+
+
+def _least(model: Model, parameters: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return the least apparent inertia of each degree of freedom among the cases of a run.
+
+    Nothing if parameters do not change them, or if they are wrong: these are refused later.
+    """
+    names = dynamics_parameters(model, DEFAULT_WORLD).keys() & parameters.keys()
+    if not names or not law_rates(model):
+        return ()
+    given = {name: parameters[name] for name in names}
+    found = np.full(model.nv, np.inf)
+    try:
+        # one after the other: there may be many cases
+        for q in (model.neutral(), *sampled_positions(model)):
+            found = least_inertia_of(np.asarray(mass_matrix(model, q, parameters=given)), found)
+    except TiburonError:
+        return ()
+    return tuple(found.tolist()) if np.isfinite(found).all() else ()
+
+
+def _refuse_immovable(
+    model: Model, laws: Sequence[LawChoice], motions: Sequence[PrescribedMotion]
+) -> None:
+    """Refuse a joint that nothing resists: any force would accelerate it without limit.
+
+    Damping and springs that act at the ends of steps resist.
+    """
+    held = {one.joint for one in laws if one.law != STOP and one.rate > 0.0}
+    held.update(motion.joint for motion in motions)
+    for name in model.immovable_joint_names:
+        if name not in held:
+            raise ModelError(
+                f"joint {name!r}: moves no inertia, so that its acceleration is undefined; give "
+                "the joint an armature, its bodies an inertia, or simulate "
+                f"model.lock({name!r})",
+                name=name,
+            )
 
 
 _DEFAULTS = simulate.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
