@@ -384,3 +384,33 @@ def test_joints_that_move_no_inertia_are_refused_by_name():
         ):
             tb.simulate(robot, 0.1, method=method)
     assert tb.simulate(robot.lock("wrist"), 0.1).outcome.status == "finished"
+
+
+def elbow(lower, upper, **parts):
+    """Return a robot whose only joint has limits."""
+    joint = tb.Revolute("elbow", limits=tb.JointLimits(lower, upper))
+    body = tb.Body("arm", joint=joint, inertia=tb.Inertia.box(1.0, (0.5, 0.1, 0.1)))
+    return tb.Model("robot", [body], **parts)
+
+
+@pytest.mark.parametrize("dt", [1e-3, 1e-2])
+def test_named_configurations_beyond_limits_start_at_them(dt):
+    """Stops do not throw the joint: it stays where it is. Both kinds of stops."""
+    method = tb.RK4(dt=dt)
+    with pytest.warns(tb.ModelWarning, match=r"'elbow' is 0.8 m or rad beyond its limit"):
+        run = tb.simulate(elbow(0.8, 2.0), 0.5, world=FREE, method=method)
+    assert (run.q == 0.8).all()
+    robot = elbow(0.8, 2.0, poses={"far": [3.0]})
+    with pytest.warns(tb.ModelWarning, match=r"'elbow' is 1 m or rad beyond its limit"):
+        run = tb.simulate(robot, 0.5, q=[[3.0], [1.0]], world=FREE, method=method)
+    assert (run.q == [[2.0], [1.0]]).all()
+
+
+def test_other_starts_far_beyond_limits_are_refused():
+    """By joint, limits and case; without limits they run, and a little beyond them, too."""
+    robot = elbow(0.8, 2.0)
+    with pytest.raises(tb.DomainError, match=r"'elbow'.* from 0.8 to 2, .*got 2.5 in case 1; .*"):
+        tb.simulate(robot, 0.1, q=[[1.0], [2.5]])
+    free = tb.simulate(robot.without_limits(), 0.1, q=[2.5], world=FREE)
+    assert (free.q == 2.5).all()
+    assert tb.simulate(robot, 0.1, q=[2.09]).outcome.status == "finished"

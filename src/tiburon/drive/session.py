@@ -43,6 +43,7 @@ from tiburon.simulation.execution import Execution, checked_execution
 from tiburon.simulation.integrators.integrator import Integrator, checked_integrator
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rk4 import RK4
+from tiburon.simulation.limit_start import within_limits
 from tiburon.simulation.partitioned import check_parts, digest_of
 from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.system import System
@@ -156,6 +157,7 @@ class Drive:
         velocity = np.zeros(model.nv)
         if v is not None:
             velocity = as_batch(v, model.nv, "v", model.describe_v())
+        position = within_limits(self.system, position[None])[0]
         if model.loops:
             closed = closed_start(model, position[None], velocity[None], 0.0)
             position, velocity = closed.q[0], closed.v[0]

@@ -80,6 +80,7 @@ from tiburon.simulation.integrators.integrator import (
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS, method_of
 from tiburon.simulation.integrators.rk4 import RK4
+from tiburon.simulation.limit_start import within_limits
 from tiburon.simulation.located_contact import mesh_parameters
 from tiburon.simulation.loop_coordinates import coordinates_element, starting_coordinates
 from tiburon.simulation.partitioned import CURRENT_SESSION, refuse_batch, run_digest, run_in_parts
@@ -283,10 +284,11 @@ class Preparation(NamedTuple):
         batch, state, held, rows = _start(system, q, v, x, command, self.varied)
         if system.prescribes:
             _start_on_paths(system, state, setup.begin, rows.get(ELEMENTS), (q is None, v is None))
+        given = state[:, : model.nq]
+        given[:] = within_limits(system, given)
         if model.loops and setup.loops.starts_closed:
             _close(system, state, setup.begin, rows)
         if system.contact is not None and (system.is_exact or system.ends_in_contact):
-            given = state[:, : model.nq]
             given[:] = clear_start(model, given, self.around, self.contact_pairs, setup.begin, rows)
         if system.coordinates is not None:
             inner = state[:, model.nq + model.nv :]
