@@ -51,6 +51,7 @@ def test_mjcf_friction_and_pairs(tmp_path):
     assert {(p.first, p.second, p.touches) for p in robot.contact_pairs} == {
         ("a", "b", True),
         ("a", "e", False),
+        ("b", "e", True),
     }
     assert {b.name: b.shapes[0].contact_bits for b in robot.bodies if b.shapes} == {
         **dict.fromkeys("abe", (1, 1)),
@@ -163,6 +164,60 @@ def test_geometry_fixed_to_the_world_is_touched(tmp_path):
     np.testing.assert_array_equal(run.q[0], model.poses["initial"])
     height = run.q[-1][model.slice(model.body("ball").joint.name)][-1]
     assert abs(height - 0.6) < 1e-3
+
+
+STANDS = """<mujoco><option timestep="0.002"/><worldbody>
+<body name="room" pos="0 0 0.5" quat="0 0 0 1">{floor}
+  <body name="table" pos="0 0 -0.1"><geom type="box" size="1 1 .1"/></body></body>
+<body name="box" pos="0.2 0 0.61"><freejoint name="float"/><geom type="box" size=".1 .1 .1"/></body>
+<body name="arm" pos="0 3 1"><joint name="turn" axis="1 0 0"/><geom type="capsule"
+ fromto="0 0 0 0 0 .5" size=".05"/></body></worldbody>
+<contact><exclude body1="room" body2="arm"/></contact></mujoco>"""
+
+
+@pytest.mark.parametrize("floor", ["", '<geom type="plane" size="5 5 1" pos="1 0 -0.4"/>'])
+def test_bodies_without_joints_are_touched_like_geometry_of_the_world(tmp_path, floor):
+    """A table that is a body, with a floor that belongs to a body or without one."""
+    pytest.importorskip("mujoco")
+    path = tmp_path / "stands.xml"
+    path.write_text(STANDS.format(floor=floor))
+    model, world = tb.load(path), tb.load_world(path)
+    assert (world.ground.height if world.ground else None) == (
+        pytest.approx(0.1) if floor else None
+    )
+    names = {one.name for one in candidates_of(model, world)}
+    assert names >= {"table/box"}
+    assert ("box/ground" in names) == bool(floor)
+    # the exclusion of the body whose plane is the ground is one of the ground
+    assert "arm/ground" not in names
+    run = tb.simulate(model, 0.5, world=world, method=tb.RK4(dt=2e-3))
+    assert run.q[-1][model.slice("float")][-1] == pytest.approx(0.6, abs=1e-3)
+
+
+CART = """<mujoco model="cart"><option timestep="0.002"/><worldbody>
+<geom name="rail" type="capsule" fromto="-2 0.07 1 2 0.07 1" size="0.02"/>
+<body name="cart" pos="0 0 1"><joint name="slide" type="slide" axis="1 0 0"/>
+  <geom type="box" size="0.2 0.15 0.1"/>
+  <body name="pole" pos="0 0.3 0"><joint name="swing" axis="0 1 0"/>
+    <geom type="capsule" fromto="0 0 0 0 0 0.6" size="0.03"/></body></body></worldbody></mujoco>"""
+
+
+def test_shapes_that_nothing_takes_apart_do_not_touch(tmp_path):
+    """A cart on rails that pass through it slides, as the file means; overlaps of callers stay."""
+    pytest.importorskip("mujoco")
+    path = tmp_path / "cart.xml"
+    path.write_text(CART)
+    model, world = tb.load(path), tb.load_world(path)
+    with pytest.warns(tb.ModelWarning, match="no motion takes it apart; contacts of 'cart' and"):
+        run = tb.simulate(model, 0.5, v=[1.0, 0.0], world=world, method=tb.RK4(dt=2e-3))
+    assert str(run.outcome) == "finished at 0.5 s"
+    assert run.q[-1][0] > 0.4
+    left_out = [x for x in run.model.contact_pairs if not x.touches]
+    assert [{x.first, x.second} for x in left_out] == [{"cart", "worldbody"}]
+    with pytest.raises(tb.DomainError, match="no motion opens together"):
+        tb.lift_out(model, model.neutral(), world=world)
+    with pytest.raises(tb.DomainError, match="penetration"):
+        tb.simulate(model, 0.5, q=[0.3, 0.1], world=world, method=tb.RK4(dt=2e-3))
 
 
 SUNK = """<mujoco model="sunk"><worldbody><geom type="plane" size="9 9 .1"/>

@@ -193,6 +193,24 @@ def test_entities_are_refused(tmp_path):
         tb.load(path)
 
 
+@pytest.mark.parametrize(
+    "start", ["<!DOCTYPE m [<!-- > {} -->]>", "<!DOCTYPE m [<?x > {} ?>]>", '<!DOCTYPE m "> {} ">']
+)
+def test_document_types_hide_no_elements(tmp_path, start):
+    """MuJoCo takes the content of a document type for elements, and would open what they name."""
+    hidden = '<mujoco><asset><mesh file="/etc/passwd"/></asset></mujoco>'.replace('"', "'")
+    path = tmp_path / "robot.xml"
+    path.write_text(start.format(hidden) + "<mujoco/>")
+    with pytest.raises(tb.ModelFileError, match=r"external references|not well-formed"):
+        tb.load(path)
+
+
+def test_a_document_type_may_have_a_name(tmp_path):
+    path = tmp_path / "robot.xml"
+    path.write_text("<!DOCTYPE mujoco><mujoco><worldbody/></mujoco>")
+    assert not tb.load(path).bodies
+
+
 def test_other_encodings_are_refused(tmp_path):
     """MuJoCo does not decode what a file declares, so both would see different names."""
     path = tmp_path / "robot.xml"

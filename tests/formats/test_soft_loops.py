@@ -9,7 +9,7 @@ import pytest
 import tiburon as tb
 from tiburon.functions.assembly import closed_start
 
-PAIR = """<mujoco model="pair"><worldbody>
+PAIR = """<mujoco model="pair"><option><flag contact="disable"/></option><worldbody>
 <body name="left"><joint name="turn" axis="0 1 0"/><geom type="capsule" size=".02"
   fromto="0 0 0 0 0 -.5"/><site name="tip" pos="0 0 -.5"/></body>
 <body name="right" pos=".3 0 0"><joint name="slide" type="slide" axis="0 0 1"/>

@@ -92,6 +92,21 @@ def test_an_external_dtd_is_not_fetched(tmp_path):
     assert root.tag == "r"
 
 
+def test_comments_may_hold_hyphens():
+    """XML forbids two in a row, programs do not; attributes keep theirs."""
+    root = parse("<r><!-- a -- b --->\n<a name='-- a --'/>\n<!----></r>")
+    assert [child.attributes["name"] for child in root.children] == ["-- a --"]
+    assert root.children[0].line == 2
+    with pytest.raises(tb.ModelFileError, match="not well-formed"):
+        parse("<r><!-- a -- b </r>")
+
+
+def test_text_of_attributes_opens_no_comment():
+    """What one parser takes for a comment, no other may take for elements."""
+    with pytest.raises(tb.ModelFileError, match="not well-formed"):
+        parse("""<r><a name="<!--"/><b name="-->"/></r>""")
+
+
 def test_undeclared_prefixes_are_names():
     """Files of old simulators use undeclared prefixes."""
     assert parse("<r><sensor:ray/></r>").children[0].tag == "sensor:ray"

@@ -285,7 +285,7 @@ class _Guard:
             content = read_bytes(path)
             size += len(content)
             declared = _ENCODING.match(content.removeprefix(b"\xef\xbb\xbf"))
-            root = parse_xml(content, self.budget, str(path), nesting=MAX_DEPTH)
+            root = parse_xml(content, self.budget, str(path), nesting=MAX_DEPTH, doctype=False)
             if declared and declared[1].decode("ascii", "replace").lower() not in ENCODINGS:
                 root.fail(f"MuJoCo reads UTF-8, got {declared[1][:40]!r}; save the file as UTF-8")
             self.counts[resolved] = FileCounts(root)

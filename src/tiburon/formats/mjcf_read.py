@@ -17,7 +17,7 @@ are those of runs that start in its pose.
 Sliding friction of geometries is that of their shapes, none where condim is 1; of two surfaces the
 larger one counts. So are their bits (contype, conaffinity), where not all match. Contact pairs and
 exclusions of geometries and bodies are those of their bodies. Links of one tree touch where pairs
-are named. The first level plane or height field of the world body is the ground of `load_world`;
+are named. The first level plane or height field that is fixed is the ground of `load_world`;
 all other geometry of the world body, such as tables and walls, is that of a fixed body,
 "worldbody".
 
@@ -283,14 +283,28 @@ def read_bits(compiled: CompiledModel) -> dict[int, ContactBits]:
     return found
 
 
+def is_static(compiled: CompiledModel, body: int) -> bool:
+    """Return whether a body is the world, or fixed to it."""
+    return not compiled.body_weldid[body] and compiled.body_mocapid[body] < 0
+
+
+def static_pose(compiled: CompiledModel, geom: int) -> Pose:
+    """Return the pose of a geometry of a static body in the world."""
+    pose = pose_of(compiled.geom_quat[geom], compiled.geom_pos[geom])
+    body = int(compiled.geom_bodyid[geom])
+    while body:
+        pose = pose_of(compiled.body_quat[body], compiled.body_pos[body]) @ pose
+        body = int(compiled.body_parentid[body])
+    return pose
+
+
 def ground_geom(compiled: CompiledModel) -> int | None:
-    """Return the ground: the first level plane or height field of the world body that touches."""
-    touching = touching_geoms(compiled)
-    for i in range(compiled.ngeom):
-        if int(compiled.geom_bodyid[i]) or i not in touching:
-            continue
+    """Return the ground: the first level plane or height field that touches and is fixed."""
+    for i in sorted(touching_geoms(compiled)):
         kind = int(compiled.geom_type[i])
-        R = pose_of(compiled.geom_quat[i]).rotation
+        if kind not in (PLANE, HEIGHT_FIELD) or not is_static(compiled, compiled.geom_bodyid[i]):
+            continue
+        R = static_pose(compiled, i).rotation
         if (kind == PLANE and R[2][2] == 1.0) or (kind == HEIGHT_FIELD and R == IDENTITY3):
             return i
     return None
@@ -373,7 +387,9 @@ def read_contact_pairs(
 
     def carrier(geom: int) -> str:
         body = int(compiled.geom_bodyid[geom])
-        return names.fixture if not body and geom != ground else names.body(body)
+        if geom == ground:
+            return WORLD
+        return names.body(body) if body else names.fixture
 
     for i in range(compiled.npair):
         geoms = int(compiled.pair_geom1[i]), int(compiled.pair_geom2[i])
@@ -391,9 +407,11 @@ def read_contact_pairs(
         add(names.body(first), names.body(second), False)
         if fixed and not first * second:
             add(names.fixture, names.body(first or second), False)
-    for body in _touching_fixed(compiled, fixed):
-        # runs of robots with pairs that touch have contact, also without ground
-        add(names.fixture, names.body(body), True)
+        if ground is not None and compiled.geom_bodyid[ground] in (first, second):
+            other = second if compiled.geom_bodyid[ground] == first else first
+            add(WORLD, names.body(other), False)
+    for one, other in _pairs_with_fixed(compiled, names, ground):
+        add(one, other, True)
     _note_surfaces(compiled, findings)
     turning = [
         names.geom(i) or f"geom {i} of {names.body(compiled.geom_bodyid[i])}"
@@ -413,17 +431,34 @@ def read_contact_pairs(
     return list(found.values())
 
 
-def _touching_fixed(compiled: CompiledModel, fixed: Sequence[Shape]) -> list[int]:
-    """Return the bodies that may touch geometry of the world body, but are not fixed themselves."""
-    bits = {shape.contact_bits for shape in fixed if shape.role != "visual"}
+def _pairs_with_fixed(
+    compiled: CompiledModel, names: Names, ground: int | None
+) -> list[tuple[str, str]]:
+    """Return pairs of bodies that touch without being named in the file.
+
+    Those of the geometry of the world body; and if there are neither these nor ground, those of
+    different trees: runs of robots with pairs that touch have contact, also without ground.
+    """
     own = read_bits(compiled)
-    moving = compiled.body_weldid != 0
-    found = {
-        int(compiled.geom_bodyid[i])
-        for i in touching_geoms(compiled)
-        if moving[compiled.geom_bodyid[i]] and any(bits_match(own.get(i), one) for one in bits)
-    }
-    return sorted(found)
+    bits: dict[int, set[ContactBits | None]] = {}
+    for i in sorted(touching_geoms(compiled) - {ground}):
+        bits.setdefault(int(compiled.geom_bodyid[i]), set()).add(own.get(i))
+    moving = [body for body in bits if not is_static(compiled, body)]
+    static = [body for body in bits if is_static(compiled, body)]
+
+    def touching(ones: Iterable[int]) -> list[tuple[int, int]]:
+        return [
+            (one, other)
+            for one in ones
+            for other in moving
+            if compiled.body_rootid[one] != compiled.body_rootid[other]
+            and any(bits_match(a, b) for a in bits[one] for b in bits[other])
+        ]
+
+    found = touching(body for body in static if not body)
+    if not found and ground is None:
+        found = touching(static) or touching(moving)
+    return [(names.body(one) if one else names.fixture, names.body(other)) for one, other in found]
 
 
 def _color(compiled: CompiledModel, i: int) -> tuple[float, float, float, float]:
@@ -1265,9 +1300,9 @@ def read_mjcf_world(
 
 
 def ground_of(compiled: CompiledModel, findings: Findings) -> Ground | None:
-    """Return the ground of a model: a level plane or a height field of its world body.
+    """Return the ground of a model: a level plane or a height field that is fixed.
 
-    Other planes are shapes of the robot's `FIXTURE`.
+    Other planes are shapes of their bodies, those of the world body of the robot's `FIXTURE`.
     """
     ground = ground_geom(compiled)
     for i in sorted(touching_geoms(compiled)):
@@ -1279,7 +1314,7 @@ def ground_of(compiled: CompiledModel, findings: Findings) -> Ground | None:
             )
     if ground is None:
         return None
-    x, y, z = compiled.geom_pos[ground].tolist()
+    x, y, z = static_pose(compiled, ground).translation
     surface = _surface(compiled, ground)
     grid = None
     if int(compiled.geom_type[ground]) == HEIGHT_FIELD:

@@ -6,6 +6,7 @@ prefixes as written: robot files use undeclared prefixes, and no supported forma
 """
 
 import math
+import re
 from collections.abc import Collection, Iterator
 from typing import NoReturn
 from xml.parsers import expat
@@ -28,6 +29,9 @@ MAX_NAME = 10_000
 CLOCK_EVERY = 4096
 """Elements between two checks of the time."""
 
+_MARKUP = re.compile(rb"""<!--.*?-->|<(?!!)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>""", re.DOTALL)
+"""Comments, and tags, whose attributes may look like one."""
+
 _INVALID = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
 """Error code of the parser for undecodable bytes, among others."""
 
@@ -39,6 +43,20 @@ class _EntityError(Exception):
 def _refuse_entity(*declaration: object) -> NoReturn:
     """Reject an entity or reference; the parser stops at once."""
     raise _EntityError
+
+
+def _refuse_content(name: str, system: str | None, public: str | None, inside: bool) -> None:
+    """Reject a document type with more than a name."""
+    if system is not None or public is not None or inside:
+        raise _EntityError
+
+
+def _plain_comment(found: re.Match[bytes]) -> bytes:
+    """Return a comment without hyphens, and other markup as it is."""
+    markup = found[0]
+    if not markup.startswith(b"<!--"):
+        return markup
+    return b"<!--" + markup[4:-3].replace(b"-", b" ") + b"-->"
 
 
 class XmlElement:
@@ -154,8 +172,11 @@ def parse_xml(
     *,
     nesting: int = MAX_NESTING,
     skip: Collection[str] = (),
+    doctype: bool = True,
 ) -> XmlElement:
     """Return the root element of an XML text.
+
+    Two hyphens inside of a comment, which XML forbids and most programs accept, are accepted.
 
     Args:
         content: The file's bytes, in any encoding it declares.
@@ -163,6 +184,7 @@ def parse_xml(
         file: Name of the file in messages; that of the budget by default.
         nesting: Deepest nesting of elements; some formats nest bodies in their parents.
         skip: Tags of elements whose content is skipped.
+        doctype: Whether a document type may have content. Other parsers take it for elements.
 
     Raises:
         ModelFileError: If the XML is malformed, declares entities, or is too deep or large.
@@ -173,6 +195,11 @@ def parse_xml(
     parser.EntityDeclHandler = _refuse_entity
     parser.UnparsedEntityDeclHandler = _refuse_entity
     parser.ExternalEntityRefHandler = _refuse_entity
+    if not doctype:
+        parser.StartDoctypeDeclHandler = _refuse_content
+    # up to the last comment, so that none is searched for its end in vain
+    end = content.rfind(b"-->") + len(b"-->")
+    content = _MARKUP.sub(_plain_comment, content[:end]) + content[end:]
     if content.count(b"=") > MAX_ATTRIBUTES:
         reason = f"a file may have {MAX_ATTRIBUTES} attributes, got more; split it"
         raise ModelFileError(file, reason)
@@ -193,8 +220,7 @@ def parse_xml(
         raise ModelFileError(
             file,
             "XML entities and external references are not supported, got a declaration of one; "
-            "write "
-            "the text where it is used",
+            "write the text where it is used",
             line=parser.CurrentLineNumber,
         ) from error
     except (LookupError, ValueError) as error:

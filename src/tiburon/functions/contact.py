@@ -43,7 +43,7 @@ from tiburon.functions.parameters import (
     surfaces_by_name,
     vary,
 )
-from tiburon.model import WORLD, Model, TracedClosure, World
+from tiburon.model import WORLD, ContactPair, Model, TracedClosure, World
 from tiburon.model.configuration import as_batch
 from tiburon.model.contact_kinds import contact_kind
 from tiburon.model.parameters import PLACEMENT, Parameter, plain, read_values, with_value
@@ -80,6 +80,18 @@ LOOPS_CLOSED = 1e-9
 
 MOST_LIFTS = 50
 """Steps of `lift_out` at most."""
+
+
+class StuckError(DomainError):
+    """Shapes that overlap and that no motion takes apart.
+
+    Attributes:
+        bodies: Pairs of bodies that are stuck in each other.
+        apart: The robot without contacts of these pairs, where a run may start with it instead.
+    """
+
+    bodies: frozenset[frozenset[str]] = frozenset()
+    apart: Model | None = None
 
 
 class Contacts(NamedTuple):
@@ -399,9 +411,13 @@ def clear_start(
         check_overlap(found, "start")
         return q
     lifted = np.array(q)
-    lifted[deep] = lift_out(
-        model, q[deep], world=world, pairs=pairs, time=time if model.plan.depends_on_time else None
-    )
+    when = time if model.plan.depends_on_time else None
+    try:
+        lifted[deep] = lift_out(model, q[deep], world=world, pairs=pairs, time=when)
+    except StuckError as stuck:
+        if pairs is None:
+            stuck.apart = _without_contacts(model, stuck.bodies)
+        raise
     case, point = np.unravel_index(int(np.argmin(found.gap)), found.gap.shape)
     moved = np.abs(model.difference(q[case], lifted[case]))
     where = f" in {len(deep)} of {len(q)} cases" if len(q) > 1 else ""
@@ -416,11 +432,20 @@ def clear_start(
     return lifted
 
 
+def _without_contacts(model: Model, bodies: Iterable[frozenset[str]]) -> Model:
+    """Return a robot some of whose bodies do not touch."""
+    carriers = {frame.name: frame.body for frame in model.frames}
+    wanted = {frozenset(carriers.get(name, name) for name in pair) for pair in bodies}
+    kept = (x for x in model.contact_pairs if frozenset((x.first, x.second)) not in wanted)
+    left_out = (ContactPair(min(pair), max(pair), touches=False) for pair in wanted)
+    return model._changed(model._parts._replace(contact_pairs=(*kept, *left_out)), None)
+
+
 def _are_named(model: Model, q: Array) -> bool:
     """Return whether all positions are named configurations of a robot, or closed near them."""
     if any(getattr(loop, "may_start_open", False) for loop in model.loops):
         return True
-    named = [np.array(pose, dtype=np.float64) for pose in model.poses.values()]
+    named = [np.array(pose, dtype=np.float64) for pose in (model.neutral(), *model.poses.values())]
     return all(
         any(np.abs(model.difference(pose, row)).max() <= POSE_TOLERANCE for pose in named)
         for row in q
@@ -482,11 +507,13 @@ def lift_out(
             found = _closed(model, found, time)
     here = contacts_among(model, candidates, found, time=time)
     worst = int(np.argmin(here.gap.reshape(-1, len(here.names)).min(axis=0)))
-    raise DomainError(
+    error = StuckError(
         f"contact {here.names[worst]!r}",
         "a configuration without penetration nearby",
         f"a depth of {-float(here.gap.min()):.3g} m after {MOST_LIFTS} steps",
     )
+    error.bodies = _bodies_of(candidates, (worst,))
+    raise error
 
 
 def _check_lift(candidates: Sequence[Candidate], possible: Array, enclosing: Array) -> None:
@@ -503,12 +530,20 @@ def _check_lift(candidates: Sequence[Candidate], possible: Array, enclosing: Arr
     among = np.flatnonzero(weights > 1e-6 * weights.max())
     names = _names(candidates)
     listed = ", ".join(repr(names[k]) for k in among[:6]) + ", ..." * (len(among) > 6)
-    raise DomainError(
+    error = StuckError(
         f"contact {names[int(np.argmax(weights))]!r}",
         "a configuration without penetration nearby",
         f"contacts that no motion opens together{at}: {listed}",
         advice="move the robot, or leave bodies out with pairs=",
     )
+    error.bodies = _bodies_of(candidates, among.tolist())
+    raise error
+
+
+def _bodies_of(candidates: Sequence[Candidate], points: Sequence[int]) -> frozenset[frozenset[str]]:
+    """Return the pairs of bodies of some contact points."""
+    of = [one for one in candidates for _ in range(one.point_count)]
+    return frozenset(frozenset((of[k].first.body, of[k].second.body)) for k in points)
 
 
 def _closed(model: Model, q: Array, time: ArrayLike | None) -> Array:

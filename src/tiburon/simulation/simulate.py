@@ -1,6 +1,7 @@
 """`simulate`: put a robot in its world and run it, one or thousands."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,19 +34,20 @@ from tiburon.actuation.prescribed import CASE, PrescribedMotion, cases_of, presc
 from tiburon.actuation.servo_drive import set_points
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
-from tiburon.arguments import public
+from tiburon.arguments import caller_level, public
 from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import (
     DomainError,
     MissingExtraError,
     ModelError,
+    ModelWarning,
     RunFileError,
     ShapeError,
     TiburonError,
     shown,
 )
 from tiburon.functions.assembly import check_switched_start, closed_start, resting_position
-from tiburon.functions.contact import clear_start
+from tiburon.functions.contact import StuckError, clear_start
 from tiburon.functions.dynamics import mass_matrix
 from tiburon.functions.library import GEOMETRY, check_places
 from tiburon.functions.parameters import dynamics_parameters
@@ -230,9 +232,18 @@ def simulate(
     ready = _prepare(given)
     # runs that a controller starts are not in parts
     CURRENT_SESSION.set(None)
+    while True:
+        try:
+            batch, state, held, rows = ready.start(q, v, x, command)
+            break
+        except StuckError as stuck:
+            if stuck.apart is None or parted is not None:
+                raise
+            _warn_of_stuck(model, stuck)
+            given.model = stuck.apart
+            ready = _prepare(given)
     setup, system = ready.setup, ready.system
     progress = carried.progress
-    batch, state, held, rows = ready.start(q, v, x, command)
     if parted is not None:
         refuse_batch(batch)
     if carried.case_numbers is not None:
@@ -248,6 +259,18 @@ def simulate(
         if not parted.is_first:
             progress, store = False, None
     return carry_out(setup, system, batch, checkpoint, progress, carried.budget, store=store)
+
+
+def _warn_of_stuck(model: Model, stuck: StuckError) -> None:
+    """Report bodies whose contacts a run leaves out."""
+    pairs = sorted(" and ".join(map(repr, sorted(pair))) for pair in stuck.bodies)
+    warnings.warn(
+        f"model {model.name!r}: {stuck.argument} overlaps at the start and no motion takes it "
+        f"apart; contacts of {', '.join(pairs)} were left out. Move these bodies, or exclude them "
+        "with ContactPair(..., touches=False)",
+        ModelWarning,
+        stacklevel=caller_level(),
+    )
 
 
 class Preparation(NamedTuple):
