@@ -76,7 +76,7 @@ MOST_ROOT_STEPS = 30
 UNROLLED = 16
 """Columns of a support that are multiplied in straight-line code."""
 
-SWEEPS_BEFORE_NEWTON = 12.0
+SWEEPS_BEFORE_NEWTON = 4.0
 """Sweeps before Newton's method is tried where they converge slowly; twice as many before each
 further attempt."""
 

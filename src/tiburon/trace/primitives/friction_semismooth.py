@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tiburon.trace.primitives.friction import GaussSeidel, Row, Visit
     from tiburon.trace.primitives.sparse_system import UnsymmetricSystem
 
-STIFFNESS, LEAST_STIFFNESS, MOST_STIFFNESS = 100.0, 0.01, 1e9
+STIFFNESS, LEAST_STIFFNESS, MOST_STIFFNESS = 1000.0, 0.01, 1e9
 """k at first, and its bounds; below the least the method gives up."""
 
 STIFFER, SOFTER = 4.0, 0.1
