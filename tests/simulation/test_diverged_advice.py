@@ -1,5 +1,7 @@
 """Runs that diverge because a robot is stiff say what to take instead, and that helps."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,10 @@ def test_diverged_stiff_robot_advises_an_implicit_method():
     run = tb.simulate(model, 0.02)
     assert run.outcome.status == "diverged"
     assert "method=tb.Rosenbrock()" in run.outcome.message
-    assert "tiburon check" in run.outcome.message
+    advised = re.search(r"spring' is the fastest there.*take a dt of (\S+) s", run.outcome.message)
+    assert advised is not None
+    shorter = tb.simulate(model, 0.02, method=tb.RK4(dt=float(advised[1])))
+    assert shorter.outcome.status == "finished"
     helped = tb.simulate(model, 0.02, method=tb.Rosenbrock())
     assert helped.outcome.status == "finished"
     exact = tb.simulate(model, 0.02, method=tb.RK4(dt=1e-5), record=tb.Record(dt=1e-3))
@@ -114,3 +119,66 @@ def test_prescribed_joints_of_loops_are_not_advised_an_implicit_method():
         else:
             with pytest.raises(tb.TiburonError, match="prescribed joints and loops"):
                 tb.simulate(model, 0.002, **how)
+
+
+def held_by_a_spring(stiffness, **options):
+    """Return a run of an arm above the ground whose tip hangs on a stiff spring."""
+    arm = tb.load("double_pendulum")
+    spring = tb.Spring("tether", "world", "tip", stiffness=stiffness, rest_length=0.3)
+    options = {"elements": [spring], "execution": tb.Execution(progress=False), **options}
+    return tb.simulate(arm, 1.0, q=[0.3, 0.2], **options)
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_the_fastest_element_is_named_and_not_an_innocent_controller(sampled):
+    """A soft controller beside a stiff spring; the step that is advised is stable."""
+
+    def soft(state):
+        return -4.0 * state.q - state.v
+
+    control = soft if sampled else tb.traced(soft)
+    run = held_by_a_spring(1e8, control=control)
+    assert run.outcome.status == "diverged"
+    assert "Sampled" not in run.outcome.message
+    assert "controller" not in run.outcome.message
+    found = re.search(
+        r"element 'tether' is the fastest there.*take a dt of (\S+) s", str(run.outcome)
+    )
+    assert found is not None, run.outcome
+    stable = held_by_a_spring(1e8, control=control, method=tb.RK4(dt=float(found[1])))
+    assert stable.outcome.status == "finished"
+
+
+def test_a_controller_that_is_held_too_long_is_named():
+    """Its gain is stable at every step, not when it is held for ten."""
+    run = held_by_a_spring(10.0, control=lambda state: -4e6 * state.q - 6.0 * state.v)
+    assert run.outcome.status == "diverged"
+    assert "take a smaller Sampled.dt" in run.outcome.message
+
+
+def test_the_failed_step_is_not_compiled_again_where_nothing_touched(monkeypatch):
+    """What the step left says so: diagnosis costs no compilation."""
+    hit = []
+    monkeypatch.setattr(tb.System, "contact_failure", lambda *_: hit.append(1))
+    rope = tb.Spring("rope", "world", "trunk", stiffness=1e9, rest_length=0.1)
+    dog, floor = tb.load("quadruped"), tb.World(ground=tb.Ground(height=-50.0))
+    run = tb.simulate(
+        dog,
+        1.0,
+        q=dog.poses["stand"],
+        world=floor,
+        elements=[rope],
+        execution=tb.Execution(progress=False),
+    )
+    assert run.outcome.status == "diverged"
+    assert "element 'rope' is the fastest there" in run.outcome.message
+    assert not hit
+
+
+def test_a_joint_beyond_its_stop_is_named():
+    arm = tb.load("panda")
+    q = np.array(arm.poses["ready"])
+    q[1] += 10.0
+    name = arm.v_names[1]
+    found = _advice(tb.System(arm), "rk4", f"velocity {name!r} of body 'x'", 1, 1e-3, q, 0.0)
+    assert found.startswith(f"joint {name!r} is beyond its stop, at ")

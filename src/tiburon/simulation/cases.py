@@ -155,6 +155,7 @@ class RunCases:
         method: str,
         steps: Callable[[int], tuple[float, float]],
         message: Callable[[float, str, Array], str],
+        left: Callable[[int], Array | None] = lambda _: None,
     ) -> None:
         """End cases that diverged, each with the quantity that did so first.
 
@@ -163,6 +164,7 @@ class RunCases:
             method: Name of the integrator.
             steps: Puts a case back to the start of its last step; returns its time and length [s].
             message: Returns the message of an outcome from that time, the quantity and the state.
+            left: Returns the held values that the last step of a case left, None if unknown.
         """
         for number, case in enumerate(map(int, cases)):
             time, dt = steps(case)
@@ -171,7 +173,8 @@ class RunCases:
                 continue
             state, held = self.state[case], self.held[case]
             thorough = number < MAX_DIAGNOSED_CASES
-            cause = first_to_diverge(self.system, method, state, held, time, dt, thorough=thorough)
+            how: Any = {"thorough": thorough, "left": left(case) if thorough else None}
+            cause = first_to_diverge(self.system, method, state, held, time, dt, **how)
             quantity = cause.quantity
             text = message(time, quantity, state)
             self.close_as(case, "diverged", time, text, body=cause.body, quantity=quantity)

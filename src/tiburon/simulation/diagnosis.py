@@ -19,7 +19,7 @@ from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.soft_loops import loops_and_inertia
-from tiburon.simulation.system import System
+from tiburon.simulation.system import MAX_CONTACT_RESIDUAL, System
 from tiburon.spatial import Scalars
 from tiburon.trace.graph import ANGLE_LIMIT
 
@@ -35,6 +35,10 @@ UNSOLVED = "whose impulses do not meet the tolerance"
 REPORTED_DEPTH = 1e-4
 """Penetration that an outcome reports [m]: the curvature of motions leaves some micrometers within
 a step."""
+
+MOST_EXPLAINED = 100
+"""Contact points times degrees of freedom of robots whose failed step is compiled once more, for
+more than the residual of its contacts: within a second."""
 
 MAX_GROWTH = 100.0
 """Growth of states within a step beyond which commands are not the cause."""
@@ -63,6 +67,7 @@ def first_to_diverge(
     dt: float,
     *,
     thorough: bool = True,
+    left: Array | None = None,
 ) -> Cause:
     """Take the step that failed once more, on floats, and find what diverges first.
 
@@ -76,6 +81,7 @@ def first_to_diverge(
         time: Time [s].
         dt: Length of the step [s].
         thorough: Whether to take the step; else the largest state is the cause.
+        left: Held values that the step left, with the residual of contacts, if they are known.
     """
     model = system.model
     nq = model.nq
@@ -117,7 +123,9 @@ def first_to_diverge(
             after = METHODS[method].step(
                 system.manifold(), rates, q, w, np.float64(dt), np.float64(time)
             )
-            opened = _off_grid(system, q, w, dt, time) or _unsolved(system, q, w, held, dt, time)
+            opened = _off_grid(system, q, w, dt, time) or _unsolved(
+                system, q, w, held, dt, time, left
+            )
             opened = opened or _opened(system, *after, time + dt)
             if opened is None and system.held:
                 # a controller is sampled at the end of a step
@@ -162,11 +170,35 @@ def _off_grid(system: System, q: Scalars, w: Scalars, dt: float, time: float) ->
 
 
 def _unsolved(
-    system: System, q: Scalars, w: Scalars, held: Array, dt: float, time: float
+    system: System,
+    q: Scalars,
+    w: Scalars,
+    held: Array,
+    dt: float,
+    time: float,
+    left: Array | None,
 ) -> Cause | None:
     """Return which contact or joint has the largest residual of an unsolved step, if any."""
     if not system.ends_in_contact and system.laws is None:
         return None
+    nv = system.model.nv
+    if not system.ends_in_contact and nv * nv > MOST_EXPLAINED:
+        return None
+    if system.ends_in_contact and left is not None:
+        element, own = _rigid_states(system, left, 1)
+        if own["iterations"][0] == own["residual"][0] == 0.0:
+            # nothing touched
+            return None
+        points = len(element.point_names)
+        if points * nv > MOST_EXPLAINED:
+            # compiling the step once more would take many seconds
+            residual, worst = own["residual"][0], int(own["worst"][0])
+            if not residual > max(element.tolerance, MAX_CONTACT_RESIDUAL) or worst >= points:
+                return None
+            bodies = [one.first.body for one in element.candidates for _ in one.point_names]
+            fault = f"of a residual of {residual:.2g}"
+            subject = f"contact {element.point_names[worst]!r}"
+            return Cause(f"{subject}, {fault}, {UNSOLVED}", bodies[worst])
     u = tuple(np.float64(x) for x in held)
     now = np.float64(dt), np.float64(time)
     found = system.contact_failure(Manifold(system.model), q, w, u, *now)

@@ -20,6 +20,7 @@ import numpy as np
 from tiburon.actuation.prescribed import PrescribedMotion
 from tiburon.arrays import Array, NDArray
 from tiburon.loops.stabilization import Projection
+from tiburon.model import Model
 from tiburon.native.code import Code, Part
 from tiburon.native.engine import LONG_ROW
 from tiburon.native.kernel import Kernel
@@ -27,12 +28,15 @@ from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
 from tiburon.simulation.cases import Cases, RunCases
 from tiburon.simulation.diagnosis import (
     BEYOND_GRID,
+    STABLE_PRODUCT,
+    STABLE_PRODUCT_OF_BLOCKS,
     UNDETERMINED,
     UNSOLVED,
     WITHOUT_METHOD,
     stable_choice,
 )
 from tiburon.simulation.events import EventSearch, Taken, Watch
+from tiburon.simulation.fastest_element import fastest_element
 from tiburon.simulation.integrators.integrator import OWN
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import LocatedContact
@@ -935,8 +939,22 @@ class FixedRun(RunCases):
             advice = _advice(self.system, self.method, quantity, self._hold, self.dt, q, time)
             return f"diverged in the step from {time:.6g} s on: {quantity} first; {advice}"
 
+        done = dict(zip(map(int, cases), steps, strict=True))
+
+        def left(case: int) -> Array | None:
+            if "u" not in self._step.chained or not self.system.ends_in_contact:
+                return None
+            clock, one = self._clock.copy(), np.array([case])
+            clock[DONE] = done[case]
+            named = self._named(one, self._step)
+            named["clock"] = clock[None]
+            if "side" in self._step.widths:
+                named["side"] = np.zeros((1, self._step.widths["side"]))
+            found, _ = self._step.once(named, one, self._one, None)
+            return np.asarray(found["u"][0])
+
         self.close_diverged(
-            cases, self.method, lambda case: (float(begins[case]), self.dt), message
+            cases, self.method, lambda case: (float(begins[case]), self.dt), message, left
         )
 
     def leave(self, cases: Cases) -> None:
@@ -1141,6 +1159,18 @@ def _advice(
             "step without jamming"
         )
     change = "a smaller dt (`tiburon check` advises one)"
+    word, *named = quantity.split("'")
+    place = system.model.v_names.index(named[0]) if word == "velocity " else None
+    if place is not None and (found := fastest_element(system, place, time)) is not None:
+        name, rate = found
+        product = STABLE_PRODUCT if METHODS[method].points == 1 else STABLE_PRODUCT_OF_BLOCKS
+        if rate * dt > product:
+            longest = float(f"{product / rate:.1g}")
+            implicit = "" if method == "rosenbrock" else ", or method=tb.Rosenbrock()"
+            return (
+                f"{name} is the fastest there, with a rate of {rate:.2g} 1/s: take a dt of "
+                f"{longest:g} s{implicit}"
+            )
     if quantity.startswith("gap of loop"):
         change = "a smaller dt, a motion that its loops can follow"
         larger = f"a redundancy_tolerance above {tolerance:g}"
@@ -1157,4 +1187,17 @@ def _advice(
     if hold > 1:
         # feedback that would be stable at every step may not be with commands that are held
         change = f"a smaller Sampled.dt (commands are held for {hold * dt:g} s), {change}"
-    return f"take {change}, or check the state at the start and the forces"
+    hit = "" if place is None else _beyond_stop(system.model, place, q)
+    return f"{hit}take {change}, or check the state at the start and the forces"
+
+
+def _beyond_stop(model: Model, place: int, q: Array) -> str:
+    """Return that a joint is beyond its stop, empty if it is not."""
+    for joint in model.joints:
+        if joint.limits is None or joint.nq != 1 or model.slice(joint.name, of="v").start != place:
+            continue
+        at = float(q[model.slice(joint.name).start])
+        low, high = float(np.min(joint.limits.lower)), float(np.max(joint.limits.upper))
+        if not low <= at <= high:
+            return f"joint {joint.name!r} is beyond its stop, at {at:.3g}: "
+    return ""
