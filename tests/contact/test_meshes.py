@@ -186,6 +186,27 @@ def test_block_falls_into_a_notch_and_rests_on_both_sides(cube, groove):
     assert (here.gap < 1e-9).sum() >= 4
 
 
+def test_pairs_that_stay_apart_keep_what_was_located(cube, monkeypatch):
+    """Few steps of a flight need triangles, and the collision is that of pairs located always."""
+    bodies = [replace(free_body(cube), name=name, joint=tb.Free(name)) for name in "ab"]
+    model = tb.Model("two", bodies)
+    q, v = model.neutral(), np.zeros(12)
+    q[4:7], q[11:14] = (0.0, 0.0, 0.0), (1.3, 0.1, 0.05)
+    v[3:6], v[6:9], v[9:12] = (2.0, 0.0, 0.0), (0.5, 1.0, -0.4), (-1.0, 0.0, 0.0)
+    called = []
+    located = meshes._located
+    monkeypatch.setattr(meshes, "_located", lambda *given: called.append(1) or located(*given))
+    options = {"v": v, "world": tb.World(gravity=(0.0, 0.0, 0.0)), "contact": tb.RigidContact()}
+    run = tb.simulate(model, 0.4, q=q, **options)
+    some = len(called)
+    fill = meshes.LocatedPairs.fill
+    monkeypatch.setattr(meshes.LocatedPairs, "fill", lambda self, *given: fill(self, *given[:3]))
+    whole = tb.simulate(model, 0.4, q=q, **options)
+    assert abs(run.v[-1, 3] - 2.0) > 0.1
+    assert some < 0.5 * (len(called) - some)
+    np.testing.assert_allclose(run.q, whole.q, atol=1e-10)
+
+
 def test_batches_and_resumed_runs_agree_in_bits(cube):
     model = tb.Model("block", [free_body(cube)])
     floor = tb.World(ground=tb.Ground(static_friction=0.5, restitution=0.3))

@@ -76,7 +76,8 @@ class Part:
 
     size: tuple[float, ...]
     """Dimensions in the order of the shape's fields [m]; of a height field its origin, spacing and
-    column count; of a hull its first row among the vertices, and their number."""
+    column count; of a hull its first row among the vertices, their number, and the radius of a
+    sphere around the origin that holds them."""
 
     grid: GroundGrid | None = field(default=None, metadata=UNSAVED)
     """Heights of a height field, which code reads from a table."""
@@ -225,7 +226,7 @@ class Candidate:
             # the address of the vertices, then the range of them
             vertices = handle[len(handle) - HANDLE + 1]
             sizes = tuple(
-                (vertices, *size) if part.kind == HULL else size
+                (vertices, *size[:2]) if part.kind == HULL else size
                 for part, size in zip((self.first, self.second), sizes, strict=True)
             )
         first = Placed(*places[0], sizes[0])
@@ -587,7 +588,7 @@ def _with_vertices(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     Raises:
         ModelError: If a hull has no vertices, as in a damaged file.
     """
-    ranges: dict[tuple[float, ...], tuple[float, float]] = {}
+    ranges: dict[tuple[float, ...], tuple[float, float, float]] = {}
     count = 0
     for candidate in candidates:
         for part in (candidate.first, candidate.second):
@@ -595,7 +596,8 @@ def _with_vertices(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
                 own, rest = divmod(len(part.hull), 3)
                 if not own or rest:
                     raise ModelError(f"contact {candidate.name!r}: expected vertices of a hull")
-                ranges[part.hull] = float(count), float(own)
+                lengths = np.linalg.norm(np.array(part.hull).reshape(-1, 3), axis=1)
+                ranges[part.hull] = float(count), float(own), float(lengths.max())
                 count += own
     if not count:
         return tuple(candidates)
@@ -839,7 +841,7 @@ def _as_hull(part: Part, name: str) -> Part:
     if not isinstance(part.geometry, MeshShape):
         return replace(part, geometry=None)
     hull = tuple(hull_vertices(part.geometry, f"contact {name!r}").ravel().tolist())
-    return replace(part, kind=HULL, size=(0.0, 0.0), hull=hull, geometry=None)
+    return replace(part, kind=HULL, size=(0.0, 0.0, 0.0), hull=hull, geometry=None)
 
 
 def _as_located(part: Part, size: tuple[float, ...], name: str) -> Part:

@@ -11,7 +11,7 @@ This is Python code between native steps: some tenths of a millisecond for each 
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -119,12 +119,16 @@ class Solid:
         radius: Radius around the features [m]; 0 for meshes and boxes.
         faces: Vertices of each triangle, counter-clockwise seen from outside, shape (m, 3).
         extent: Radius of a sphere around the origin that holds the shape [m].
+        center: Middle of the box around the corners [m].
+        reach: Radius of a sphere around it that holds the shape [m].
     """
 
     def __init__(self, vertices: Array, faces: Indices, radius: float = 0.0) -> None:
         """Prepare the features of a shape."""
         self.vertices, self.faces, self.radius = vertices, faces, radius
         self.extent = float(np.linalg.norm(vertices, axis=1).max()) + radius
+        self.center = 0.5 * (vertices.min(axis=0) + vertices.max(axis=0))
+        self.reach = float(np.linalg.norm(vertices - self.center, axis=1).max()) + radius
         corners = vertices[faces]
         across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         self.normals = across / np.linalg.norm(across, axis=1, keepdims=True)
@@ -419,30 +423,86 @@ def _solid(geometry: Geometry, element: str) -> Solid:
     )
 
 
-def fill_located(
-    candidates: "Sequence[Candidate]", numbers: Array, places: Mapping[str, Pose]
-) -> None:
-    """Write where meshes touch into the numbers of candidates.
+class LocatedPairs:
+    """Pairs of shapes whose contacts are located, and what is known of them from step to step.
 
-    Args:
-        candidates: The shapes that may touch.
-        numbers: Their run-time parameters in one case, as `numbers_of` lists them; changed here.
-        places: Rotation and position of bodies and frames by name.
+    A pair that was apart stays so until it has moved by as much: it is located anew when it has
+    moved by half of that. Bounding spheres exclude pairs before their triangles.
     """
-    start = 0
-    for candidate in candidates:
-        if candidate.is_located:
-            parts = candidate.first, candidate.second
-            solids, shapes = [], []
-            for part in parts:
-                assert part.geometry is not None
-                solids.append(solid_of(part.geometry))
-                R, p = places[part.body]
-                turn, shift = np.array(part.pose.rotation), np.array(part.pose.translation)
-                shapes.append((R @ turn, p + R @ shift))
-            found = np.concatenate(locate(solids[0], solids[1], (shapes[0], shapes[1])))
-            numbers[start : start + len(found)] = found
-        start += len(candidate.parameters())
+
+    def __init__(self, candidates: "Sequence[Candidate]", names: Sequence[str]) -> None:
+        """Take the pairs, and the names of bodies in the order of their places."""
+        place = {name: k for k, name in enumerate(names)}
+        parts, start = [], 0
+        self._slots: list[slice] = []
+        self._solids: list[tuple[Solid, Solid]] = []
+        for candidate in candidates:
+            size = len(candidate.first.size) + len(candidate.second.size)
+            if candidate.is_located:
+                parts.append((candidate.first, candidate.second))
+                self._slots.append(slice(start, start + size))
+                one, other = (solid_of(_geometry(part)) for part in parts[-1])
+                self._solids.append((one, other))
+            start += len(candidate.parameters())
+        self._bodies = np.array([[place[part.body] for part in both] for both in parts])
+        self._turn = np.array([[part.pose.rotation for part in both] for both in parts])
+        self._shift = np.array([[part.pose.translation for part in both] for both in parts])
+        self._extent = np.array([[one.extent for one in both] for both in self._solids])
+        self._center = np.array([[one.center for one in both] for both in self._solids])
+        self._reach = np.array([sum(one.reach for one in both) for both in self._solids])
+        self._margin = MARGIN * self._extent.min(axis=1)
+        self._known: dict[int, tuple[Array, Array, Array]] = {}
+
+    def fill(self, numbers: Array, R: Array, p: Array, case: int | None = None) -> None:
+        """Write where the shapes touch into the parameters of all candidates.
+
+        Args:
+            numbers: Parameters in one case, as `numbers_of` lists them; changed here.
+            R: Rotations of the bodies, shape (names, 3, 3).
+            p: Their positions [m], shape (names, 3).
+            case: Its number in runs, where pairs that stay apart keep what they have; None to
+                locate all pairs.
+        """
+        turned = R[self._bodies] @ self._turn
+        moved = p[self._bodies] + np.einsum("kaij,kaj->kai", R[self._bodies], self._shift)
+        back = turned[:, 1].transpose(0, 2, 1)
+        # first shapes in axes of the second
+        R = back @ turned[:, 0]
+        p = np.einsum("kij,kj->ki", back, moved[:, 0] - moved[:, 1])
+        if case is None:
+            for k in range(len(self._slots)):
+                found = _located(*self._solids[k], R[k], p[k])
+                numbers[self._slots[k]] = np.concatenate(found[:2])
+            return
+        count = len(self._slots)
+        if case not in self._known:
+            never = np.full(count, -np.inf), np.zeros((count, 3, 3)), np.zeros((count, 3))
+            self._known[case] = never
+        gap, R_then, p_then = self._known[case]
+        way = np.linalg.norm(p - p_then, axis=1)
+        way += np.linalg.norm(R - R_then, axis=(1, 2)) * self._extent[:, 0]
+        # with a margin of two: as far again in the step
+        due = np.flatnonzero(~(2.0 * way < gap - self._margin))
+        if not len(due):
+            return
+        between = np.einsum("kij,kj->ki", R, self._center[:, 0]) + p - self._center[:, 1]
+        apart = np.linalg.norm(between, axis=1) - self._reach
+        for k in due.tolist():
+            gap[k], R_then[k], p_then[k] = apart[k], R[k], p[k]
+            if apart[k] > self._margin[k]:
+                numbers[self._slots[k]] = _ABSENT
+                continue
+            one, other, gap[k] = _located(*self._solids[k], R[k], p[k])
+            numbers[self._slots[k]] = np.concatenate([one, other])
+
+
+_ABSENT = np.concatenate([np.array(size) for size in ABSENT_CONTACTS])
+
+
+def _geometry(part: Any) -> Geometry:
+    assert part.geometry is not None
+    found: Geometry = part.geometry
+    return found
 
 
 class Features(NamedTuple):
@@ -489,7 +549,11 @@ def locate(first: Solid, second: Solid, places: tuple[Pose, Pose]) -> tuple[Arra
     """
     (R1, p1), (R2, p2) = places
     # the first shape in axes of the second
-    R, p = R2.T @ R1, R2.T @ (p1 - p2)
+    return _located(first, second, R2.T @ R1, R2.T @ (p1 - p2))[:2]
+
+
+def _located(first: Solid, second: Solid, R: Array, p: Array) -> tuple[Array, Array, float]:
+    """Return dimensions as `locate` does, and the least gap [m]; the first one's pose is given."""
     least = min(solid.extent for solid in (first, second))
     margin, reach = MARGIN * least, first.radius + second.radius
     found = _features(first, second, R, p, margin)
@@ -507,7 +571,7 @@ def locate(first: Solid, second: Solid, places: tuple[Pose, Pose]) -> tuple[Arra
         sizes[0][slot] = (*(R.T @ (found.first[k] - p)), first.radius)
         normal = R.T @ found.normal[k] if found.turns[k] else found.normal[k]
         sizes[1][slot] = (*found.second[k], second.radius, *normal, found.turns[k], 1.0)
-    return sizes[0].reshape(-1), sizes[1].reshape(-1)
+    return sizes[0].reshape(-1), sizes[1].reshape(-1), float(gap.min())
 
 
 def _features(first: Solid, second: Solid, R: Array, p: Array, margin: float) -> Features:

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -50,6 +50,9 @@ from tiburon.model.parameters import PLACEMENT, Parameter, plain, read_values, w
 from tiburon.spatial import Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
+
+if TYPE_CHECKING:
+    from tiburon.contact.meshes import LocatedPairs
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -260,6 +263,9 @@ def located(
     q: ArrayLike,
     time: ArrayLike | None = None,
     geometry: CaseRows | None = None,
+    *,
+    pairs: "LocatedPairs | None" = None,
+    cases: Sequence[int] | None = None,
 ) -> Array:
     """Return the numbers of candidates with contacts of meshes located in a configuration.
 
@@ -270,13 +276,14 @@ def located(
         q: Position [m or rad], shape (..., nq).
         time: When [s], shape (...).
         geometry: Placements that replace those of the robot.
+        pairs: What is known of the pairs from earlier calls of a run.
+        cases: Numbers of the cases there.
 
     Returns:
         The same array without meshes, else one with leading dimensions of all cases.
     """
     if not kept(candidates).are_located:
         return numbers
-    from tiburon.contact.meshes import fill_located
     from tiburon.functions.kinematics import forward_kinematics
 
     position = as_batch(q, model.nq, "q", model.describe_q())
@@ -284,15 +291,30 @@ def located(
     moved = () if geometry is None else geometry[GEOMETRY].shape[:-1]
     lead = np.broadcast_shapes(position.shape[:-1], times.shape, numbers.shape[:-1], moved)
     position = np.broadcast_to(position, (*lead, model.nq))
-    parts = (part for one in candidates for part in (one.first, one.second) if one.is_located)
-    names = sorted({part.body for part in parts} - {WORLD})
+    names = _located_bodies(candidates)
+    memory = located_pairs(candidates) if pairs is None else pairs
     given = _given(None if time is None else times, geometry)
     R, p = forward_kinematics(model, position, names, **given)
     found = np.broadcast_to(numbers, (*lead, numbers.shape[-1])).copy()
-    for case in np.ndindex(*lead):
-        places = {name: (R[case][k], p[case][k]) for k, name in enumerate(names)}
-        fill_located(candidates, found[case], {WORLD: (np.eye(3), np.zeros(3)), **places})
+    for number, case in enumerate(np.ndindex(*lead)):
+        turned = np.concatenate([R[case], np.eye(3)[None]])
+        origins = np.concatenate([p[case], np.zeros((1, 3))])
+        known = None if cases is None else cases[number]
+        memory.fill(found[case], turned, origins, known)
     return found
+
+
+def located_pairs(candidates: Sequence[Candidate]) -> "LocatedPairs":
+    """Return what is known of pairs whose contacts are located, for the steps of a run."""
+    from tiburon.contact.meshes import LocatedPairs
+
+    return LocatedPairs(candidates, [*_located_bodies(candidates), WORLD])
+
+
+def _located_bodies(candidates: Sequence[Candidate]) -> list[str]:
+    """Return the bodies whose contacts are located, but for the world."""
+    parts = (part for one in candidates for part in (one.first, one.second) if one.is_located)
+    return sorted({part.body for part in parts} - {WORLD})
 
 
 def _some(

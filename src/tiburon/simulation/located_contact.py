@@ -7,7 +7,7 @@ import numpy as np
 
 from tiburon.arrays import Array
 from tiburon.errors import ModelError
-from tiburon.functions.contact import located
+from tiburon.functions.contact import located, located_pairs
 from tiburon.native.row_loop import address_of
 from tiburon.simulation.system import ELEMENTS, System
 
@@ -42,6 +42,7 @@ class LocatedContact:
         self._numbers = np.atleast_2d(np.array(parameters[ELEMENTS], dtype=np.float64, order="C"))
         size = sum(len(candidate.parameters()) for candidate in self._candidates)
         self._place = slice(place.start, place.start + size)
+        self._pairs = located_pairs(self._candidates)
 
     def bind(self, step: Any) -> None:
         """Let a step read these parameters.
@@ -72,7 +73,13 @@ class LocatedContact:
         cases = np.arange(len(state)) if alive is None else np.asarray(alive)
         own = self._numbers[cases, self._place]
         self._numbers[cases, self._place] = located(
-            model, self._candidates, own, state[cases, : model.nq], time
+            model,
+            self._candidates,
+            own,
+            state[cases, : model.nq],
+            time,
+            pairs=self._pairs,
+            cases=cases.tolist(),
         )
         if plan is not None and alive is not None and ELEMENTS in plan.shared:
             plan.shared[ELEMENTS][:] = self._numbers[cases]

@@ -37,6 +37,8 @@ def bounding_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
         return size[0] + 0.5 * size[1]
     if kind == "cylinder":
         return root(size[0] * size[0] + 0.25 * size[1] * size[1])
+    if kind == "hull":
+        return size[2]
     return 0.5 * root(dot(size, size)) if kind == "box" else inf  # type: ignore[arg-type]
 
 
