@@ -53,9 +53,17 @@ def test_file_addresses_inside_the_folder_are_found(folders):
     assert meshes.find(str(path), HERE) == str(path)
 
 
+def test_relative_file_addresses_are_in_the_folder(folders):
+    """Two slashes make a host of the first folder; programs take it for a folder."""
+    path = folders / "robot" / "meshes" / "a b.stl"
+    for uri in ("file://meshes/a%20b.stl", f"file://localhost{path}"):
+        assert MeshPaths(folders / "robot").find(uri, HERE) == str(path)
+
+
 @pytest.mark.parametrize(
     "uri",
     [
+        "file://../secret/d.stl",
         "../secret/d.stl",
         "meshes/../../secret/d.stl",
         "package://arm/../../secret/d.stl",

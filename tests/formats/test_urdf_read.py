@@ -372,3 +372,9 @@ def test_warnings_point_at_the_caller(tmp_path):
     ) as caught:
         tb.load(path)
     assert caught[0].filename == __file__
+
+
+def test_arguments_left_by_xacro_mean_nothing(tmp_path):
+    path = tmp_path / "arm.urdf"
+    path.write_text('<robot name="arm"><xacro:arg name="x" default="1"/><link name="a"/></robot>')
+    assert [body.name for body in tb.load(path).bodies] == ["a"]

@@ -101,6 +101,11 @@ def test_comments_may_hold_hyphens():
         parse("<r><!-- a -- b </r>")
 
 
+def test_a_declaration_may_follow_blank_lines():
+    root = parse('\n \n<?xml version="1.0" encoding="utf-8"?>\n<r>\n<a/></r>')
+    assert (root.line, root.children[0].line) == (4, 5)
+
+
 def test_text_of_attributes_opens_no_comment():
     """What one parser takes for a comment, no other may take for elements."""
     with pytest.raises(tb.ModelFileError, match="not well-formed"):

@@ -99,8 +99,10 @@ class MeshPaths:
 
 
 def _local_path(uri: str) -> str:
-    """Return the path of a ``file://`` address."""
+    """Return the path of a ``file://`` address; the host of a relative one is its first folder."""
     try:
-        return urlsplit(uri).path
+        parts = urlsplit(uri)
+        host = "" if parts.netloc == "localhost" else parts.netloc
+        return host + parts.path
     except ValueError:  # unbalanced brackets
         return uri.removeprefix("file://")

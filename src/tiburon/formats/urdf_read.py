@@ -737,7 +737,8 @@ def _check_root(robot: XmlElement) -> None:
         hint = f"this is {others[robot.tag]}" if robot.tag in others else "this is not URDF"
         robot.fail(f"expected <robot> as the outermost element, got <{robot.tag}>; {hint}")
     for child in robot.children:
-        if child.tag.startswith("xacro:"):
+        # arguments that are left in expanded files mean nothing
+        if child.tag.startswith("xacro:") and child.tag != "xacro:arg":
             child.fail(f"the file contains unexpanded xacro (<{child.tag}>); {EXPAND_XACRO}")
 
 

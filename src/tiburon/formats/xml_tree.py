@@ -32,6 +32,9 @@ CLOCK_EVERY = 4096
 _MARKUP = re.compile(rb"""<!--.*?-->|<(?!!)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>""", re.DOTALL)
 """Comments, and tags, whose attributes may look like one."""
 
+_LATE_DECLARATION = re.compile(rb"\A(\s+)(<\?xml\s[^>]*>)")
+"""The first line after blank ones, where XML forbids and programs accept it."""
+
 _INVALID = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
 """Error code of the parser for undecodable bytes, among others."""
 
@@ -197,6 +200,7 @@ def parse_xml(
     parser.ExternalEntityRefHandler = _refuse_entity
     if not doctype:
         parser.StartDoctypeDeclHandler = _refuse_content
+    content = _LATE_DECLARATION.sub(rb"\2\1", content)
     # up to the last comment, so that none is searched for its end in vain
     end = content.rfind(b"-->") + len(b"-->")
     content = _MARKUP.sub(_plain_comment, content[:end]) + content[end:]
