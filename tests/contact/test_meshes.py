@@ -367,8 +367,6 @@ def test_unsupported_mesh_contacts_are_refused(cube, groove, folder):
     grid = tb.GroundGrid(spacing=(1.0, 1.0), heights=[[0.0] * 4] * 4)
     with pytest.raises(tb.ModelError, match="meshes do not touch height fields"):
         tb.contacts(model, q, world=tb.World(ground=tb.Ground(grid=grid)))
-    with pytest.raises(tb.ModelError, match="got EllipsoidShape; give it as a mesh"):
-        tb.contacts(in_groove(tb.EllipsoidShape((0.1, 0.2, 0.3)), groove), q)
 
 
 def test_cylinders_touch_meshes_as_prisms(cube):
@@ -386,6 +384,22 @@ def test_cylinders_touch_meshes_as_prisms(cube):
         places = [(R, np.array([0.0, 0.0, top + height + 0.001])), (np.eye(3), np.zeros(3))]
         gap, _, normal = contacts_of(cylinder, cube, places)
         assert gap.min() == pytest.approx(0.001, abs=tolerance)
+        np.testing.assert_allclose(np.abs(normal[np.argmin(gap)]), [0, 0, 1], atol=1e-9)
+
+
+def test_ellipsoids_touch_meshes_as_polyhedra(cube):
+    """To 0.5 % of the radii on each axis; the volume is that of the ellipsoid."""
+    radii = (0.3, 0.2, 0.1)
+    ellipsoid = tb.EllipsoidShape(radii)
+    solid = solid_of(ellipsoid)
+    assert solid.faces.shape == (1280, 3)
+    volume = np.linalg.det(solid.vertices[solid.faces]).sum() / 6.0
+    assert volume == pytest.approx(4.0 / 3.0 * np.pi * np.prod(radii))
+    np.testing.assert_allclose(np.linalg.norm(solid.vertices / radii, axis=1), 1.0, atol=5e-3)
+    for R, height in ((np.eye(3), 0.1), (rotation_about_x(0.5 * np.pi), 0.2)):
+        places = [(R, np.array([0.0, 0.0, 0.5 * SIZE + height + 0.001])), (np.eye(3), np.zeros(3))]
+        gap, _, normal = contacts_of(ellipsoid, cube, places)
+        assert gap.min() == pytest.approx(0.001, abs=0.005 * height)
         np.testing.assert_allclose(np.abs(normal[np.argmin(gap)]), [0, 0, 1], atol=1e-9)
 
 
