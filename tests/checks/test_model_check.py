@@ -155,7 +155,7 @@ def test_step_advice_follows_the_stiffest_part():
     hard = replace(link.joint, passive=tb.JointPassive(stiffness=1e8))
     advice = advise_step(tb.Model("hard", [replace(link, joint=hard)]), LAND, np.zeros(1))
     assert advice.finding().verdict == "warning"
-    assert 'method "rosenbrock"' in advice.finding().text
+    assert "method=tb.Rosenbrock()" in advice.finding().text
 
 
 def test_step_advice_considers_friction_and_stops():

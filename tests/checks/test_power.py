@@ -153,3 +153,12 @@ def test_error_that_does_not_converge_fails_unless_it_is_rounding():
     # many halvings later
     coarse, fine[::2] = stays + falls / 4**9, stays + falls / 4**10
     assert _verdict("x", account(coarse), account(fine), "").verdict == "failed"
+
+
+def test_a_balance_that_is_not_judged_says_why(damped, states):
+    """Steps that resolve what is fastest would be too many: no word of failure."""
+    findings = power_balance(damped, LAND, states, 1.25e-5, "a stiff spring")
+    found = next(one for one in findings if one.name == "power balance")
+    assert found.verdict == "warning"
+    assert "not judged: steps of 0.00625 ms would be too many" in found.text
+    assert found.text.endswith("the fastest response is that of a stiff spring")
