@@ -5,7 +5,15 @@ import pytest
 
 import tiburon as tb
 from tests.actuation.stepping import FREE
+from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.joint_laws import SERVO, unresolved_laws
+from tiburon.algorithms.tape_calls import scalars
+from tiburon.native.kernel import make_kernel
+from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.step import Stepping
+from tiburon.simulation.step_derivative import step_columns
+from tiburon.simulation.system import ELEMENTS, System
+from tiburon.trace.program import Input
 
 INFINITE = (-np.inf, np.inf)
 
@@ -220,3 +228,49 @@ def test_methods_that_cannot_end_steps_refuse_stiff_servos():
     """With the servo, its actuator and the longest step."""
     with pytest.raises(tb.DomainError, match=r"servo of actuator 'first'.*steps of at most"):
         tb.simulate(arm(1e5, 1e3), 0.1, method=tb.PredictorCorrector(dt=1e-2))
+
+
+@pytest.mark.parametrize("kick", [0.0, 3.0])
+def test_derivatives_of_steps_with_stiff_servos_match_differences(kick):
+    """Within the limits of the first servo, and at them."""
+    model, dt, eps = arm(2000.0, 60.0, (-8.0, 9.0)), 5e-3, 1e-6
+    system = System(model, None, elements_of(model, laws=unresolved_laws(model, dt)), steps=True)
+    count = len(system.z_names)
+    forces = [2.0, -0.5]
+    z = np.array([*forces, *(0.0,) * (count - 2)])
+
+    class Derivatives:
+        name = "servo_derivatives"
+        key = f"test servo derivatives {system.key}"
+
+        def inputs(self):
+            return [Input("q", (2,)), Input("v", (2,)), Input("z", (count,))]
+
+        def retrace(self):
+            system.retrace()
+
+        def program(self):
+            def run(given):
+                q, v, z = (tuple(scalars(given[name])) for name in ("q", "v", "z"))
+                p = scalars(given[ELEMENTS])
+                columns = step_columns(system, "rk4", (q, v, (0.0, 0.0), z), dt, 0.0, p)
+                return [x for column in columns for x in column]
+
+            return system.trace(run, self.inputs(), self.name)
+
+    kernel = make_kernel(Derivatives(), system.parameters())
+    q, v = np.array([1e-3, 0.02]), np.array([kick, -0.4])
+    found = np.asarray(kernel(q, v, z)).reshape(-1, 4)[:4].T
+    step = Stepping(system, METHODS["rk4"], scalars(np.array(system.numbers()))).step
+
+    def after(state):
+        u = (0.0,) * len(system.command_names)
+        q1, w1, _, u1 = step(tuple(state[:2]), tuple(state[2:]), (), (*u, *z), dt, 0.0)
+        return np.array([*q1, *w1]), u1[len(u)]
+
+    start = np.concatenate([q, v])
+    # the first servo is at its limit where the joint is fast
+    assert (abs(after(start)[1] + 8.0) < 1e-9) == (kick > 0.0)
+    ends = [[after(start + side * eps * e)[0] for side in (1.0, -1.0)] for e in np.eye(4)]
+    columns = [(later - earlier) / (2.0 * eps) for later, earlier in ends]
+    np.testing.assert_allclose(found, np.transpose(columns), atol=1e-5)

@@ -54,7 +54,7 @@ from tiburon.actuation.passive import (
 from tiburon.algorithms.crba import crba
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.rigid import BoundRow
-from tiburon.errors import DomainError
+from tiburon.errors import DomainError, ModelError
 from tiburon.model import Actuator, Coupled, Joint, Model, Servo
 from tiburon.model.actuator import clipped
 from tiburon.model.joints.joint import JointPassive
@@ -291,6 +291,31 @@ def refuse_laws(
         f"{dt:g} s",
         advice=advice,
     )
+
+
+def refuse_immovable(
+    model: Model, laws: Sequence[LawChoice], prescribed: Collection[str] = ()
+) -> None:
+    """Refuse a joint that nothing resists: any force would accelerate it without limit.
+
+    Damping and springs that act at the ends of steps resist.
+
+    Args:
+        model: The robot.
+        laws: Laws that act at the ends of steps.
+        prescribed: Joints whose motion is given.
+
+    Raises:
+        ModelError: With the name of the joint.
+    """
+    held = {one.joint for one in laws if one.law != STOP and one.rate > 0.0}
+    for name in model.immovable_joint_names:
+        if name not in held and name not in prescribed:
+            raise ModelError(
+                f"joint {name!r}: moves no inertia, so that its acceleration is undefined; give "
+                f"the joint an armature, its bodies an inertia, or take model.lock({name!r})",
+                name=name,
+            )
 
 
 @record

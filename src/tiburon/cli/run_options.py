@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -469,8 +470,14 @@ def clear_start(
     from tiburon.actuation.contact_element import ContactElement
     from tiburon.actuation.contact_models import contact_elements
     from tiburon.functions.contact import TOUCHING_GAP, contacts_among
+    from tiburon.simulation.limit_start import moved_to_limits
 
     start = closed_start(model, pose, q)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", tb.ModelWarning)
+        start = np.asarray(moved_to_limits(model, start[None])[0])
+    for warning in caught:
+        print(f"note: {warning.message}", file=sys.stderr)
     elements = contact_elements(model, world, contact)
     if not elements:
         return start

@@ -102,7 +102,7 @@ class RunPredictor:
         motions = prescribed_motions(model, given)
         self._cases = cases_of(motions) if len(runs) > 1 else {}
         self._elements = (*as_elements(elements), *motions)
-        self._bare = model.without_passive().without_limits()
+        self._bare = model.without_passive().without_limits().without_servos()
         self.known = parameters(self._bare, world=world, elements=self._elements)
         self.count = max(len(run.time) for run in runs) - 1
         start = [parameter_value(self.known, name) or 0.0 for name in names]

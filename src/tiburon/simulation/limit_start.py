@@ -41,22 +41,31 @@ def position_limits(model: Model) -> tuple[NDArray[np.float64], NDArray[np.float
 
 
 def within_limits(system: System, q: Array) -> Array:
-    """Return the positions in which runs with stops start, not far beyond limits of joints.
-
-    Cases that start in the neutral or a named configuration are moved to the limits, with a
-    warning; others are refused.
+    """Return the positions in which runs with stops start; see `moved_to_limits`.
 
     Args:
         system: The robot and its elements.
+        q: Positions [m or rad], shape (cases, nq).
+    """
+    laws = system.laws
+    at_ends = laws is not None and any(any(law.ends) for law in laws[0].laws)
+    stops = at_ends or any(isinstance(element, JointStops) for element in system.elements)
+    return moved_to_limits(system.model, q) if stops else q
+
+
+def moved_to_limits(model: Model, q: Array) -> Array:
+    """Return positions that are not far beyond limits of joints.
+
+    Cases that start in the neutral or a named configuration are moved to the limits, with a
+    warning, but for robots with loops; others are refused.
+
+    Args:
+        model: The robot.
         q: Positions [m or rad], shape (cases, nq).
 
     Raises:
         DomainError: If a joint is beyond a limit by more than `STARTING_DEPTH`; with its name.
     """
-    model, laws = system.model, system.laws
-    at_ends = laws is not None and any(any(law.ends) for law in laws[0].laws)
-    if not (at_ends or any(isinstance(element, JointStops) for element in system.elements)):
-        return q
     low, high = position_limits(model)
     depth = np.maximum(low - q, q - high)
     far = np.flatnonzero((depth > STARTING_DEPTH).any(axis=-1))
@@ -66,7 +75,7 @@ def within_limits(system: System, q: Array) -> Array:
     name, most = model.q_names[int(k)], float(depth[case, k])
     known = [np.asarray(pose) for pose in (model.neutral(), *model.poses.values())]
     named = [np.abs(q[far] - pose).max(axis=-1) <= SAME_POSE for pose in known]
-    if model.loops or not np.any(named, axis=0).all():
+    if not np.any(named, axis=0).all():
         at = f" in case {case}" if len(q) > 1 else ""
         raise DomainError(
             f"start: position {name!r}",
@@ -74,6 +83,9 @@ def within_limits(system: System, q: Array) -> Array:
             f"{q[case, k]:.4g}{at}",
             advice="start within the limits, or simulate model.without_limits()",
         )
+    if model.loops:
+        # others would have to follow
+        return q
     moved = np.array(q)
     moved[far] = np.clip(q[far], low, high)
     others = int((depth[case] > 0.0).sum()) - 1

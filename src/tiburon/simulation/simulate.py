@@ -21,10 +21,10 @@ from tiburon.actuation.defaults import as_elements
 from tiburon.actuation.element import Element
 from tiburon.actuation.joint_laws import (
     STABLE_RATE,
-    STOP,
     LawChoice,
     law_rates,
     least_inertia_of,
+    refuse_immovable,
     refuse_laws,
     sampled_positions,
     unresolved_laws,
@@ -380,7 +380,7 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         dt = _common_interval(dt, [_time("duration", x) for x in lengths if x is not None])
     laws = () if adapting else _laws(given, METHODS[method], dt)
     if given.parameters is None and (place is None or place.fluid is None):
-        _refuse_immovable(model, laws, motions)
+        refuse_immovable(model, laws, [motion.joint for motion in motions])
     several = place is not None and place.cases is not None
     varied = None
     own = control
@@ -492,25 +492,6 @@ def _least(model: Model, parameters: Mapping[str, Any]) -> tuple[float, ...]:
     except TiburonError:
         return ()
     return tuple(found.tolist()) if np.isfinite(found).all() else ()
-
-
-def _refuse_immovable(
-    model: Model, laws: Sequence[LawChoice], motions: Sequence[PrescribedMotion]
-) -> None:
-    """Refuse a joint that nothing resists: any force would accelerate it without limit.
-
-    Damping and springs that act at the ends of steps resist.
-    """
-    held = {one.joint for one in laws if one.law != STOP and one.rate > 0.0}
-    held.update(motion.joint for motion in motions)
-    for name in model.immovable_joint_names:
-        if name not in held:
-            raise ModelError(
-                f"joint {name!r}: moves no inertia, so that its acceleration is undefined; give "
-                "the joint an armature, its bodies an inertia, or simulate "
-                f"model.lock({name!r})",
-                name=name,
-            )
 
 
 _DEFAULTS = simulate.__wrapped__.__kwdefaults__  # type: ignore[attr-defined]
