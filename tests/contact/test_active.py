@@ -84,7 +84,7 @@ def stepped(model, q, v, *, chosen, held=(), bounds=None, h=2e-3):
 @pytest.mark.parametrize(("seed", "coupled"), [(0, False), (1, True), (2, False), (3, True)])
 def test_points_that_come_near_make_the_step_of_all(seed, coupled, place):
     model, positions, velocities = fallen(seed, coupled=coupled)
-    assert chooses(candidates_of(model, FLOOR))
+    assert chooses(model.plan, candidates_of(model, FLOOR))
     q, v = list(positions[place]), list(velocities[place])
     bounds = [
         BoundRow({7: 1.0}, 0.0, friction=0.01),
@@ -102,6 +102,25 @@ def test_points_that_come_near_make_the_step_of_all(seed, coupled, place):
     # forces of many points of one body are not unique: their sum is
     assert_close(forces[1].sum(axis=0), forces[0].sum(axis=0), 1e-6)
     assert some.residual <= 1e-10
+
+
+def test_points_of_few_bodies_and_of_loose_ones_are_not_chosen():
+    quadruped = tb.load("quadruped")
+    assert not chooses(quadruped.plan, candidates_of(quadruped, FLOOR))
+    pads = tb.load("aquarobot")
+    assert not chooses(pads.plan, candidates_of(pads, FLOOR))
+    box = tb.Shape(tb.BoxShape((0.1, 0.1, 0.1)))
+    bodies = [
+        tb.Body(
+            f"b{k}", joint=tb.Free(f"f{k}"), inertia=tb.Inertia.box(1.0, (1, 1, 1)), shapes=(box,)
+        )
+        for k in range(10)
+    ]
+    boxes = tb.Model("boxes", bodies)
+    pairs = [(f"b{k}", f"b{k + 1}") for k in range(9)]
+    assert not chooses(boxes.plan, candidates_of(boxes, FLOOR, pairs))
+    # all pairs of them are too many for code of each
+    assert chooses(boxes.plan, candidates_of(boxes, FLOOR))
 
 
 def test_a_step_with_more_points_than_slots_is_refused(monkeypatch):

@@ -41,8 +41,13 @@ from tiburon.trace.regions import where_needed
 from tiburon.trace.regions.lanes import lanes
 
 MOST_WHOLE = 8
-"""Pairs of shapes up to which all points are part of every step: few shapes with many points share
+"""Pairs of bodies up to which all points are part of every step: few bodies with many points share
 rows (`contact_layout`), which is faster than to choose."""
+
+MOST_SPARSE, MOST_SPARSE_POINTS = 3.0, 200
+"""Velocities per velocity that moves a pair, on average, beyond which all points are part of every
+step, and number of points up to which they are: rows of points that are chosen have all velocities,
+those of loose bodies have few."""
 
 MOST_ACTIVE = 64
 """Points that act in one step at most, where they are chosen."""
@@ -106,9 +111,24 @@ class MovedShape(NamedTuple):
     """Velocity of its origin at the start and ahead, times the step [m]."""
 
 
-def chooses(candidates: Sequence[Candidate]) -> bool:
+def chooses(plan: Plan, candidates: Sequence[Candidate]) -> bool:
     """Return whether points of these pairs are chosen in each step."""
-    return len(candidates) > MOST_WHOLE
+    pairs: set[frozenset[int]] = set()
+    points = moved = 0
+    for candidate in candidates:
+        both = [plan.frame(part.body).body for part in (candidate.first, candidate.second)]
+        pairs.add(frozenset(both))
+        columns: set[int] = set()
+        for body in both:
+            while body != WORLD_BODY:
+                one = plan.bodies[body]
+                columns.update(range(one.v.start, one.v.stop))
+                body = one.parent
+        points += candidate.point_count
+        moved += candidate.point_count * len(columns)
+    if len(pairs) <= MOST_WHOLE:
+        return False
+    return points > MOST_SPARSE_POINTS or plan.nv * points <= MOST_SPARSE * moved
 
 
 def active_points(

@@ -983,7 +983,7 @@ class System:
         Prescribed motion of joints that a model has needs the rows of all points.
         """
         assert self.contact is not None
-        return not plan.depends_on_time and chooses(self.contact[0].candidates)
+        return not plan.depends_on_time and chooses(plan, self.contact[0].candidates)
 
     @cached_property
     def has_meshes(self) -> bool:
