@@ -1,5 +1,7 @@
 """Servos: feedback inside actuators, at the stages of steps and at their ends."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -61,10 +63,17 @@ def test_a_servo_that_steps_resolve_is_a_force_at_the_stages():
     np.testing.assert_allclose(found, np.clip(expected, *limits), atol=1e-12)
 
 
-@pytest.mark.parametrize("limits", [INFINITE, (-8.0, 9.0)])
-def test_stiff_servos_converge_to_an_adaptive_reference(limits):
+@pytest.mark.parametrize(
+    ("limits", "servo"),
+    [
+        (INFINITE, {}),
+        ((-8.0, 9.0), {}),
+        (INFINITE, {"gain": 1500.0, "bias": 30.0, "command_limits": (-0.2, 0.6)}),
+    ],
+)
+def test_stiff_servos_converge_to_an_adaptive_reference(limits, servo):
     """Twice the steps, a quarter of the error, also with limits that bind for a part of the run."""
-    model = arm(2000.0, 60.0, limits)
+    model = arm(2000.0, 60.0, limits, **servo)
     exact = end(model, tb.DormandPrince(rtol=1e-11, atol=1e-12))
     errors = [np.abs(end(model, tb.RK4(dt=dt)) - exact).max() for dt in (5e-3, 2.5e-3, 1.25e-3)]
     assert errors[0] < 0.07
@@ -117,6 +126,24 @@ def test_force_limits_of_a_stiff_servo_hold_in_every_step():
     before = run.time < reached - 0.01
     np.testing.assert_allclose(run.v[before, 0], expected[before], atol=1e-9)
     np.testing.assert_allclose(run.q[before, 0], (run.time**2 / inertia)[before], atol=1e-9)
+
+
+def test_a_servo_within_its_limits_is_the_same_as_a_row_and_without():
+    """Beside dry friction of another joint, whose rows every step solves."""
+    runs = []
+    for limits in (INFINITE, (-400.0, 500.0)):
+        model = arm(2000.0, 60.0, limits)
+        upper, lower = model.bodies
+        rubbing = replace(lower.joint, passive=tb.JointPassive(friction=0.3))
+        bodies = [upper, replace(lower, joint=rubbing)]
+        model = tb.Model("arm", bodies, actuators=model.actuators[:1])
+        method = tb.RK4(dt=5e-3)
+        runs.append(tb.simulate(model, 0.5, q=[0.3, -0.9], method=method))
+    assert np.abs(runs[0].get("first.force").values).max() > 10.0
+    np.testing.assert_allclose(runs[1].q, runs[0].q, atol=1e-6)
+    np.testing.assert_allclose(
+        runs[1].get("first.force").values, runs[0].get("first.force").values, atol=1e-3
+    )
 
 
 def test_runs_start_with_the_set_points_of_the_pose_they_start_in():
