@@ -101,7 +101,7 @@ class _Robot:
 
         return control
 
-    def run(self, q: Any, v: Any, duration: float, contact: Any = "compliant") -> Any:
+    def run(self, q: Any, v: Any, duration: float, touches: bool = True) -> Any:
         """Run one robot or a batch."""
         import tiburon as tb
 
@@ -112,7 +112,7 @@ class _Robot:
             v=v,
             world=self.world,
             control=self.control,
-            contact=contact,
+            contact=tb.CompliantContact() if touches else None,
             method=integrator_named(self.method, dt=STEP),
             execution=tb.Execution(threads=1, progress=False),
             record=tb.Record(dt=duration),
@@ -128,8 +128,8 @@ def run(duration: float) -> Iterator[Figure]:
     dog = _Robot("quadruped", "rk4", 1e4, 40.0, (100.0, 3.0), SIZE)
     times = measure(
         {
-            kind: (dog.run, dog.q, dog.v, STEPS * STEP, contact)
-            for kind, contact in (("feet", "compliant"), ("none", False))
+            kind: (dog.run, dog.q, dog.v, STEPS * STEP, touches)
+            for kind, touches in (("feet", True), ("none", False))
         },
         duration=duration,
     )

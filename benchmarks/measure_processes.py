@@ -44,9 +44,9 @@ from mpi4py import MPI
 import tiburon as tb
 from benchmarks.robots import chain
 links, steps = int(sys.argv[1]), int(sys.argv[2])
-robot = chain(links)
+robot = chain(links).without_passive().without_limits()
 q = np.random.default_rng(0).uniform(-0.3, 0.3, robot.nq)
-how = dict(q=q, method=tb.RK4(dt=1e-5), passive=False, limits=False)
+how = dict(q=q, method=tb.RK4(dt=1e-5))
 parts = tb.partition(robot, processes=2)
 how["execution"] = tb.Execution(partition=parts, exchange=tb.MPIExchange(), progress=False)
 tb.simulate(robot, 1e-5 * steps, **how)
