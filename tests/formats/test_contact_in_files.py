@@ -194,6 +194,21 @@ def test_bodies_without_joints_are_touched_like_geometry_of_the_world(tmp_path, 
     assert run.q[-1][model.slice("float")][-1] == pytest.approx(0.6, abs=1e-3)
 
 
+def test_meshes_without_a_file_are_named(tmp_path):
+    """They touch others in MuJoCo, and would be missed without a word."""
+    pytest.importorskip("mujoco")
+    text = """<mujoco><asset><mesh name="wedge" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>
+    <worldbody><body name="b"><freejoint/><geom name="{name}" type="mesh" mesh="wedge"
+     contype="{bits}" conaffinity="{bits}"/></body></worldbody></mujoco>"""
+    with pytest.warns(
+        tb.ModelWarning, match="1 geometries that touch others.*geom 'g' of body 'b'"
+    ):
+        load(tmp_path, text.format(name="g", bits=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(tmp_path, text.format(name="g", bits=0))
+
+
 CART = """<mujoco model="cart"><option timestep="0.002"/><worldbody>
 <geom name="rail" type="capsule" fromto="-2 0.07 1 2 0.07 1" size="0.02"/>
 <body name="cart" pos="0 0 1"><joint name="slide" type="slide" axis="1 0 0"/>

@@ -810,10 +810,10 @@ MAX_LISTED = 6
 """Most names in a sentence."""
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], *, quoted: bool = True) -> str:
     """Return names for a message."""
     more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    return ", ".join(map(repr, names[:MAX_LISTED])) + more
+    return ", ".join(map(repr if quoted else str, names[:MAX_LISTED])) + more
 
 
 def _has_law(compiled: CompiledModel, i: int) -> bool:
@@ -1267,6 +1267,7 @@ def read_mjcf(
         raise ModelFileError(budget.file, str(error), name=error.name) from error
     budget.check_time()
     _note_losses(compiled, names, findings)
+    _note_shapes(compiled, meshes, findings)
     findings.warn()
     return model
 
@@ -1401,6 +1402,21 @@ def _note_losses(compiled: CompiledModel, names: Names, findings: Findings) -> N
             )
     if compiled.nflex:
         findings.add(f"left out: {compiled.nflex} flexible parts; models do not support them")
+
+
+def _note_shapes(compiled: CompiledModel, meshes: Mapping[int, str], findings: Findings) -> None:
+    """Warn about geometries that touch others in MuJoCo, and have no shape here."""
+    # `load_world` reports height fields
+    lost = [
+        geom_words(compiled, i)
+        for i in sorted(touching_geoms(compiled))
+        if compiled.geom_type[i] != HEIGHT_FIELD and _geometry(compiled, i, meshes) is None
+    ]
+    if lost:
+        findings.add(
+            f"left out: {len(lost)} geometries that touch others, of meshes without a file of "
+            f"their own or of distance fields: {listed(lost, quoted=False)}"
+        )
 
 
 INITIAL = "initial"
