@@ -101,6 +101,39 @@ def test_changed_code_of_an_integrator_is_traced_again():
     assert found[1] == found[3] == 0.0
 
 
+class Plain(tb.FixedIntegrator):
+    """Without a dataclass, and without checks."""
+
+    def __init__(self, *dt):
+        if dt:
+            (self.dt,) = dt
+
+
+@pytest.mark.parametrize("dt", [(), (0.0,), (-1e-3,), ("fast",), (np.nan,)])
+def test_the_step_of_an_integrator_of_users_is_checked(dt):
+    with pytest.raises(tb.DomainError, match="Plain: dt: expected a number above 0"):
+        tb.simulate(tb.load("pendulum"), 0.1, method=Plain(*dt))
+
+
+def test_methods_that_lack_what_they_must_define_say_so():
+    with pytest.raises(tb.ModelError, match=r"Plain: expected a step of its own.*def step\("):
+        tb.simulate(tb.load("pendulum"), 0.1, method=Plain(1e-3))
+
+    class Short(Plain):
+        def step(self, manifold, acceleration, q, w, h, *time):
+            return q, w[:-1]
+
+    with pytest.raises(tb.ModelError, match=r"Short\.step: expected q and w .* 1 and 1 numbers"):
+        tb.simulate(tb.load("pendulum"), 0.1, method=Short(1e-3))
+
+    class Loose(tb.LoopMethod):
+        pass
+
+    bar = tb.load("four_bar")
+    with pytest.raises(tb.ModelError, match=r"Loose: expected a motion of its own.*def motion\("):
+        tb.simulate(bar, 0.1, loops=Loose())
+
+
 SHARE = {"share": 1.0}
 
 

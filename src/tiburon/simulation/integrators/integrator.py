@@ -59,7 +59,8 @@ class Integrator:
         Raises:
             DomainError: If it is not.
         """
-        kind, dt = type(self).__name__, self.dt
+        kind = type(self).__name__
+        dt: Any = getattr(self, "dt", None)
         if not is_number(dt) or not 0.0 < float(dt) < float("inf"):
             raise DomainError(
                 f"{kind}: dt",
@@ -215,6 +216,9 @@ def checked_integrator(given: Any) -> Integrator:
         DomainError: If it is none; the message has the object to write.
     """
     if isinstance(given, Integrator):
+        if given.scheme in OWN:
+            # its constructor may have checked nothing
+            given._check_dt()
         return given
     write = f"tb.{CLASSES.get(given, 'RK4')}" if isinstance(given, str) else "tb.RK4"
     if isinstance(given, type) and issubclass(given, Integrator):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tiburon.errors import OptionError
+from tiburon.errors import ModelError, OptionError, shown
 from tiburon.simulation.integrators.dop853 import Dop853, Dop853Pair, dop853_step
 from tiburon.simulation.integrators.dopri5 import Dopri5Pair, DormandPrince, dopri5_step
 from tiburon.simulation.integrators.euler import (
@@ -49,8 +49,15 @@ def _block(points: int) -> Method:
 
 def _own_step(integrator: FixedIntegrator, *state: Any) -> tuple[Scalars, Scalars]:
     """Take a step of an integrator of users; arguments as of `FixedIntegrator.step`."""
-    q, w = integrator.step(*state)
-    return tuple(q), tuple(w)
+    found: Any = integrator.step(*state)
+    parts = tuple(map(tuple, found)) if isinstance(found, (tuple, list)) else ()
+    if tuple(map(len, parts)) != tuple(map(len, state[2:4])):
+        raise ModelError(
+            f"{type(integrator).__name__}.step: expected q and w one step later, "
+            f"{len(state[2])} and {len(state[3])} numbers, got {shown(found)}; return both"
+        )
+    q, w = parts
+    return q, w
 
 
 class MethodTable(dict[str, Method]):
