@@ -162,3 +162,13 @@ def test_a_balance_that_is_not_judged_says_why(damped, states):
     assert found.verdict == "warning"
     assert "not judged: steps of 0.00625 ms would be too many" in found.text
     assert found.text.endswith("the fastest response is that of a stiff spring")
+
+
+def test_a_step_that_joint_laws_demand_says_what_longer_ones_do():
+    rub = tb.JointPassive(damping=1.0, friction=1.0)
+    box = tb.Inertia.box(0.2, (0.1, 0.1, 0.1))
+    body = tb.Body("finger", joint=tb.Revolute("j", (0, 0, 1), passive=rub), inertia=box)
+    advice = model_check.advise_step(tb.Model("finger", [body]), LAND, np.zeros(1))
+    assert advice.ended == ("j",)
+    assert "of 1 joints at the ends of steps, and are stable on these" in advice.finding().text
+    assert not model_check.advise_step(tb.load("pendulum"), LAND, np.zeros(1)).ended

@@ -25,6 +25,7 @@ import numpy as np
 
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.element import per_degree_of_freedom
+from tiburon.actuation.joint_laws import unresolved_laws
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_joint_inertia
 from tiburon.actuation.passive import FRICTION_SPEED
 from tiburon.argument_checks import at_least
@@ -630,6 +631,9 @@ class StepAdvice(NamedTuple):
     cause: str
     """Mode or element of this eigenvalue."""
 
+    ended: tuple[str, ...] = ()
+    """Joints with laws that runs with the default step take at the ends of steps."""
+
     def finding(self) -> Finding:
         """Return the advice as a finding: a warning if the default step is too long."""
         fits = self.stable >= DEFAULT_STEP
@@ -641,6 +645,11 @@ class StepAdvice(NamedTuple):
             )
         if not fits:
             text += ", or method=tb.Rosenbrock()"
+            if self.ended:
+                text += (
+                    "; runs with longer steps take friction, damping, stops and servos of "
+                    f"{len(self.ended)} joints at the ends of steps, and are stable on these"
+                )
         return Finding("step size", PASSED if fits else WARNING, text, self.dt)
 
 
@@ -681,9 +690,9 @@ def advise_step(model: Model, world: World, q: Array) -> StepAdvice:
     rate, cause = max(found)
     if not rate:
         return StepAdvice(MAX_STEP, float("inf"), 0.0, cause)
-    return StepAdvice(
-        _round(min(MAX_STEP, ACCURATE_STEP / rate)), STABILITY_LIMIT / rate, rate, cause
-    )
+    ended = tuple(dict.fromkeys(one.joint for one in unresolved_laws(model, DEFAULT_STEP)))
+    longest = _round(min(MAX_STEP, ACCURATE_STEP / rate))
+    return StepAdvice(longest, STABILITY_LIMIT / rate, rate, cause, ended)
 
 
 def _round(step: float) -> float:
