@@ -39,7 +39,8 @@ def convex(problem):
     entries = problem.arguments[: solver.entries]
     none = [0.0] * problem.contacts
     rest = [*problem.b, *problem.mu, *none, *none, *none, *none, *problem.start, *none]
-    found = solver.apply([*entries, *rest, 1.0, TOLERANCE])
+    acting = np.zeros(4 * problem.contacts + problem.columns + 1)
+    found = solver.apply([*entries, *rest, 1.0, TOLERANCE, *acting])
     return np.array(found[: 3 * problem.contacts]), found[-2]
 
 

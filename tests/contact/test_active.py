@@ -11,7 +11,7 @@ from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.contact import active
 from tiburon.contact.active import MOST_ACTIVE, ActivePoints, chooses
 from tiburon.contact.candidates import candidates_of, numbers_of, surfaces_of
-from tiburon.contact.rigid import BoundRow, PointState, compliance_of, rigid_step
+from tiburon.contact.rigid import ActingForces, BoundRow, PointState, compliance_of, rigid_step
 from tiburon.errors import DomainError
 from tiburon.loops.metric import MIN_CUT
 
@@ -58,7 +58,7 @@ def fallen(seed: int, *, coupled: bool = False) -> tuple[tb.Model, np.ndarray, n
     return model, run.q[1:], run.v[1:]
 
 
-def stepped(model, q, v, *, chosen, held=(), bounds=None, h=2e-3):
+def stepped(model, q, v, *, chosen, held=(), bounds=None, acting=None, h=2e-3):
     """Return velocity, states of all points and impulses of joint rows of a step, on floats."""
     candidates = candidates_of(model, FLOOR)
     element, own = RigidContactElement("contact", candidates), numbers_of(candidates)
@@ -67,22 +67,34 @@ def stepped(model, q, v, *, chosen, held=(), bounds=None, h=2e-3):
     ahead = list(model.integrate(np.array(q), np.array(v) * h))
     free = list(model.integrate(np.array(q), np.array(v_free) * h)) if chosen else None
     plan = model.plan
-    gaps, points = element.approach((plan, plan), q, ahead, v, h, own, free)
-    states = [PointState((0.0, 0.0, 1.0 * (k % 3)), k % 2 * 1.0) for k in range(len(gaps))]
+    gaps, points = element.approach((plan, plan), q, ahead, (v, v), h, own, free)
+    # points that are apart have no forces
+    pushes = [k % 3 if gap < 1e-4 else 0.0 for k, gap in enumerate(gaps)]
+    states = [PointState((0.1 * f, 0.0, -f), k % 2 * 1.0) for k, f in enumerate(pushes)]
     surfaces = []
     if not chosen:
         surfaces = surfaces_of(candidates, own, [point.geometry for point in points])
     compliance = compliance_of(plan, ahead, points, (), MIN_CUT, held, bounds)
     found = rigid_step(
-        gaps, points, compliance, surfaces, states, v, v_free, h, 1e-10, bounds=bounds or ()
+        gaps,
+        points,
+        compliance,
+        surfaces,
+        states,
+        *(v, v_free, v),
+        h,
+        1e-10,
+        bounds=bounds or (),
+        acting=acting,
     )
     assert isinstance(points, ActivePoints) == chosen
     return found, points
 
 
 @pytest.mark.parametrize("place", [1, 2])
+@pytest.mark.parametrize("acts", [0.0, 1.0])
 @pytest.mark.parametrize(("seed", "coupled"), [(0, False), (1, True), (2, False), (3, True)])
-def test_points_that_come_near_make_the_step_of_all(seed, coupled, place):
+def test_points_that_come_near_make_the_step_of_all(seed, coupled, acts, place):
     model, positions, velocities = fallen(seed, coupled=coupled)
     assert chooses(model.plan, candidates_of(model, FLOOR))
     q, v = list(positions[place]), list(velocities[place])
@@ -90,13 +102,18 @@ def test_points_that_come_near_make_the_step_of_all(seed, coupled, place):
         BoundRow({7: 1.0}, 0.0, friction=0.01),
         BoundRow({6: 1.0}, 0.0, gap=0.0, speed=v[6]),
     ]
-    whole, _ = stepped(model, q, v, chosen=False, held=(0,), bounds=bounds)
-    some, points = stepped(model, q, v, chosen=True, held=(0,), bounds=bounds)
+    joint_impulses = acts * 1e-3 * np.random.default_rng(5).normal(size=(2, model.nv))
+    acting = ActingForces(acts, *map(tuple, joint_impulses))
+    options = {"held": (0,), "bounds": bounds, "acting": acting}
+    whole, _ = stepped(model, q, v, chosen=False, **options)
+    some, points = stepped(model, q, v, chosen=True, **options)
     assert 0 < points.count < len(points.gaps)
-    forces = [np.array([one.force for one in found.states]) for found in (whole, some)]
+    forces = [np.array([one.mean for one in found.states]) for found in (whole, some)]
     assert forces[0].any()
     assert_close(some.v, whole.v, 1e-7)
-    assert_close(some.mean, whole.mean, 1e-7)
+    assert_close(some.shifted, whole.shifted, 1e-7)
+    assert_close(some.joint_impulses, whole.joint_impulses, 1e-7)
+    assert_close(some.mean_impulses, whole.mean_impulses, 1e-7)
     assert_close(some.bounds, whole.bounds, 1e-7)
     assert [x.sticking for x in some.states] == [x.sticking for x in whole.states]
     # forces of many points of one body are not unique: their sum is

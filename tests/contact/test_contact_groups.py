@@ -88,7 +88,9 @@ class Pads:
         closing = [*np.zeros(self.count), *np.ones(self.count), *np.zeros(self.count)]
         gaps = np.zeros(self.count)
         stuck = np.ones(self.count)
-        return [*rows, *self.b, *self.mu, *closing, *gaps, *self.start, *stuck, H, tolerance]
+        acting = np.zeros(3 * self.count + self.size + self.count + 1)
+        start = [*self.start, *stuck]
+        return [*rows, *self.b, *self.mu, *closing, *gaps, *start, H, tolerance, *acting]
 
     def primitive(self, *, shared: bool, most: int = 5000) -> ContactStep:
         return ContactStep(self.size, self.groups if shared else self.own, most)
@@ -264,7 +266,9 @@ def test_steps_of_a_walk_whose_pads_slide_or_are_about_to():
     Pads of nine points that slide share their loads slowly; those about to slide need many steps
     of Newton's method.
     """
-    arguments = np.load(DATA / "sliding_pads.npz")["arguments"]
+    recorded = np.load(DATA / "sliding_pads.npz")["arguments"]
+    # nothing acts within the steps already
+    arguments = np.pad(recorded, ((0, 0), (0, 3 * 54 + 42)))
     groups = [
         PointGroup(LEVEL, 9, (*range(6), *range(6 + 6 * leg, 12 + 6 * leg))) for leg in range(6)
     ]
@@ -317,8 +321,8 @@ def test_derivatives_are_those_of_central_differences():
     rng = np.random.default_rng(2)
     direction = rng.standard_normal(len(x)) * np.abs(x)
     count = pads.count
-    # closing, gaps, the step before, h and the tolerance
-    direction[-(3 * count + count + 4 * count + 2) :] = 0.0
+    # closing, gaps, the step before, h, the tolerance and what acts
+    direction[-(3 * count + count + 4 * count + 2 + 3 * count + pads.size + count + 1) :] = 0.0
 
     def run(x):
         return as_traced(primitive.apply(list(x)))

@@ -556,7 +556,8 @@ def test_a_joint_transmits_no_more_than_its_limit(dog, plan):
     body = next(body.name for body in dog.bodies if body.joint.name == joint)
     rotation, _ = tb.forward_kinematics(dog, q, body)
     along = np.einsum("ki,ki->k", rotation[:, :, 2], wrench[:, 3:])
-    assert np.abs(along).max() == pytest.approx(most, rel=1e-6)
+    # accelerations are differences over steps, and commands are held: 45 uN at 0.5 ms, 97 at 1 ms
+    assert np.abs(along).max() == pytest.approx(most, rel=3e-6)
     assert (np.abs(along) > 0.999 * most).mean() > 0.05
 
 

@@ -241,7 +241,8 @@ def test_directions_that_data_do_not_determine_are_named(robot, runs):
     free = ["hull.center_of_buoyancy.z", "shoulder.armature", "hull.linear_damping.wy"]
     found = tb.identify(robot, runs, free, **options())
     assert found.undetermined == ("+1.00 shoulder.armature",)
-    assert found.estimate[1] == 0.0
+    # round-off of the decomposition moves it
+    assert abs(found.estimate[1]) < 1e-12
     assert "not determined" in found.summary
 
 

@@ -253,8 +253,8 @@ def test_outcomes_tell_the_deepest_penetration_of_all_steps(record_every):
     steps = 30
     found = tb.simulate(
         model,
-        0.02 * steps,
-        method=tb.RK4(dt=0.02),
+        0.05 * steps,
+        method=tb.RK4(dt=0.05),
         q=q,
         v=v,
         world=FLOOR,
@@ -263,8 +263,8 @@ def test_outcomes_tell_the_deepest_penetration_of_all_steps(record_every):
     # every step of the same run
     all_steps = tb.simulate(
         model,
-        0.02 * steps,
-        method=tb.RK4(dt=0.02),
+        0.05 * steps,
+        method=tb.RK4(dt=0.05),
         q=q,
         v=v,
         world=FLOOR,
@@ -284,8 +284,8 @@ def test_outcomes_tell_the_deepest_penetration_of_all_steps(record_every):
     assert "penetrated" not in found.outcomes[0].message
     assert deepest.name in str(found.contact_summary())
     # a run that ends with the step that penetrates, and the same run resumed
-    short = tb.simulate(model, 0.02 * row, method=tb.RK4(dt=0.02), q=q[1], v=v[1], world=FLOOR)
-    for part in (short, short.resume(0.02 * (steps - row))):
+    short = tb.simulate(model, 0.05 * row, method=tb.RK4(dt=0.05), q=q[1], v=v[1], world=FLOOR)
+    for part in (short, short.resume(0.05 * (steps - row))):
         end = part.contact_summary().deepest
         assert end.name == deepest.name
         assert end[1:3] == pytest.approx(deepest[1:3], rel=1e-9)

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from tiburon.contact.active import ActivePoints, active_points
 from tiburon.contact.candidates import surfaces_of
 from tiburon.contact.rigid import (
     TOLERANCE,
+    ActingForces,
     BoundRow,
     Compliance,
     PointState,
@@ -19,7 +20,7 @@ from tiburon.contact.rigid import (
     rigid_step,
 )
 from tiburon.contact.rows import PointRows, swept_rows
-from tiburon.model import Plan
+from tiburon.model import Model, Plan
 from tiburon.record import field, record
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.primitives.active_rows import picked_rows, spread_rows
@@ -32,6 +33,7 @@ OWN_STATES = (
     "residual",
     "iterations",
     "worst",
+    "acting",
     "largest_residual",
     "largest_at",
     "largest_depth",
@@ -39,6 +41,9 @@ OWN_STATES = (
     "deepest_time",
 )
 """Discrete states beside those of the points."""
+
+START = -1.0
+"""What the state "acting" is before the first step of a run."""
 
 
 @record
@@ -48,8 +53,12 @@ class RigidContactElement(ContactElement):
     Its discrete states are those of each contact point at the end of the last step: the mean force
     over the step on the first body, world axes [N], and whether the point sticks; then the residual
     of the impulses, the number of iterations that found them, the number of the point with the
-    largest residual, and the largest residual so far with its point; the deepest penetration at the
-    start of a step so far [m] with its point and time [s]; then the peak force of each point.
+    largest residual, whether the forces act within the next step (2 if they did in the last one, -1
+    before the first step), and the largest residual so far with its point; the deepest penetration
+    at the start of a step so far [m] with its point and time [s]; then the peak force of each
+    point; last the joint forces that act within the next step, and those with the lever arms of the
+    end of the last one [N or N m], of joints that turn in world axes; and the force of each point
+    with the directions of the end of the last step [N].
     """
 
     ends_steps: ClassVar[bool] = True
@@ -63,6 +72,22 @@ class RigidContactElement(ContactElement):
     def own_state_names(self) -> tuple[str, ...]:
         """Return the names of residual, iterations and worst point, and of the worst so far."""
         return tuple([f"{self.name}.{part}" for part in OWN_STATES])
+
+    def discrete_state_names(self, model: Model) -> tuple[str, ...]:
+        """Return the names of the states of contacts, and of the joint forces that they exert."""
+        joints = [
+            f"{self.name}.{kind}_along_{name}"
+            for kind in ("force", "force_at_end")
+            for name in model.v_names
+        ]
+        points = [f"{name}.force_at_end_{axis}" for name in self.point_names for axis in "xyz"]
+        return (*ContactElement.discrete_state_names(self, model), *joints, *points)
+
+    def initial_discrete_state(self, model: Model) -> tuple[float, ...]:
+        """Return no force; points that touch without slip at the start stick."""
+        found = list(ContactElement.initial_discrete_state(self, model))
+        found[self._act] = START
+        return (*found, *(0.0,) * (2 * model.nv + 3 * len(self.point_names)))
 
     def parameters(self) -> tuple[float, ...]:
         """Return dimensions and materials of all candidates, then the tolerance."""
@@ -85,7 +110,7 @@ class RigidContactElement(ContactElement):
         plans: tuple[Plan, Plan],
         start: Scalars,
         end: Scalars,
-        v: Scalars,
+        v: tuple[Scalars, Scalars],
         h: Scalar,
         p: Scalars,
         free: Scalars | None = None,
@@ -108,21 +133,19 @@ class RigidContactElement(ContactElement):
         p: Scalars,
         v: Scalars,
         v_free: Scalars,
+        v_start: Scalars,
         h: Scalar,
         tolerance: Scalar,
         time: Scalar,
         bounds: Sequence[BoundRow] = (),
-    ) -> tuple[RigidStep, tuple[Scalar, ...]]:
+        acting: ActingForces | None = None,
+    ) -> tuple[RigidStep, tuple[Scalar, ...], tuple[Scalar, ...]]:
         """Return what contacts make of a step, and the states after it; see `rigid_step`.
 
-        The step begins at `time` [s].
+        The step begins at `time` [s]. The states are those before joint forces, and those after
+        them.
         """
-        width = len(POINT_STATES)
-        active = isinstance(points, ActivePoints)
-        states = [
-            PointState(tuple(z[width * k : width * k + 3]), z[width * k + 3])
-            for k in range(len(gaps))
-        ]
+        active, states = isinstance(points, ActivePoints), self.point_states(z)
         geometry = [point.geometry for point in points]
         surfaces = [] if active else surfaces_of(self.candidates, p, geometry)
         found = rigid_step(
@@ -133,34 +156,89 @@ class RigidContactElement(ContactElement):
             states,
             v,
             v_free,
+            v_start,
             h,
             tolerance,
             convex=self.law == "convex",
             bounds=bounds,
+            acting=acting,
         )
-        after = [y for state in found.states for y in (*state.force, state.sticking)]
+        after = [y for state in found.states for y in (*state.mean, state.sticking)]
+        at_end = [x for state in found.states for x in state.force]
         if isinstance(points, ActivePoints):
-            before = z[self.own_states.stop :]
+            before = z[self.peak_states]
             own_peaks = picked_rows(points.places, before, 1)
             squares = [_square(force) for force in found.forces]
             raised = [(np.maximum(a, b),) for (a,), b in zip(own_peaks, squares, strict=True)]
             peaks = tuple(spread_rows(points.places, raised, before))
         else:
-            peaks = self.raised_peaks(z, [_square(state.force) for state in found.states])
+            peaks = self.raised_peaks(z, [_square(state.mean) for state in found.states])
         *_, largest, place, depth, deepest, when = z[self.own_states]
         larger = found.residual > largest
         own = (found.residual, found.sweeps, found.worst)
+        acts = np.where(found.lasts, np.where(z[self._act] > 0.5, 2.0, 1.0), 0.0)
         largest, place = (np.where(larger, a, b) for a, b in ((own[0], largest), (own[2], place)))
         least = functools.reduce(np.minimum, gaps)
         depths = where_needed(
             -least > depth, lambda: (-least, _place(gaps, least), time), (depth, deepest, when)
         )
-        return found, (*after, *own, largest, place, *depths, *peaks)
+        return found, (*after, *own, acts, largest, place, *depths, *peaks), tuple(at_end)
+
+    def point_states(self, z: Scalars) -> list[PointState]:
+        """Return what each contact point carries from the last step."""
+        width, count = len(POINT_STATES), len(self.point_names)
+        at_end = z[len(z) - 3 * count :]
+        return [
+            PointState(tuple(at_end[3 * k : 3 * k + 3]), z[width * k + 3]) for k in range(count)
+        ]
+
+    @property
+    def peak_states(self) -> slice:
+        """Place of the peaks among its discrete states; forces of joints and of ends follow."""
+        start = self.own_states.stop
+        return slice(start, start + len(self.point_names))
+
+    def acting(self, z: Scalars) -> tuple[Scalar, Scalars, Scalars]:
+        """Return whether forces of the last step act within this one, and those of joints.
+
+        Those that act come first, then those with the lever arms of the end of the last step.
+        """
+        forces = z[self.peak_states.stop : len(z) - 3 * len(self.point_names)]
+        half = len(forces) // 2
+        return z[self._act], forces[:half], forces[half:]
+
+    @property
+    def _act(self) -> int:
+        """Place of the state that tells whether forces act within the next step."""
+        return int(self.own_states.start) + OWN_STATES.index("acting")
+
+    def first_states(self, z: Scalars, trial: Scalars) -> tuple[Any, Scalars]:
+        """Return whether the first step of a run has forces, and with which states it begins.
+
+        Only joint forces then act: the lever arms of the trial are not those of the step.
+
+        Args:
+            z: Discrete states at the start of a step.
+            trial: Those after it, if no forces act within it.
+        """
+        joints = self.peak_states.stop
+        acts = (z[self._act] < 0.5 * START) & (trial[self._act] > 0.5)
+        forces, points = self.acting(trial)[1], trial[len(z) - 3 * len(self.point_names) :]
+        still = (0.0,) * len(forces)
+        before = (*z[: self._act], 0.0, *z[self._act + 1 : joints])
+        return acts, (*before, *forces, *still, *points)
+
+    def at_rest(self, z: Scalars) -> Scalars:
+        """Return the states with forces that do not act within the next step."""
+        act = self._act
+        joints, points = self.peak_states.stop, len(z) - 3 * len(self.point_names)
+        return (*z[:act], 0.0, *z[act + 1 : joints], *(0.0,) * (points - joints), *z[points:])
 
     def states_apart(self, z: Scalars) -> Scalars:
         """Return the states after a step in which nothing came near anything else."""
-        points = len(POINT_STATES) * len(self.point_names)
-        return (*(0.0,) * (points + 3), *z[points + 3 :])
+        ends = self._act + 1
+        joints = self.peak_states.stop
+        return (*(0.0,) * ends, *z[ends:joints], *(0.0,) * len(z[joints:]))
 
 
 def _place(values: Scalars, value: Scalar) -> Scalar:

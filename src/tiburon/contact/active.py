@@ -29,6 +29,7 @@ from tiburon.contact.rows import (
     PointRows,
     carrier_place,
     composed_place,
+    jumps,
     local_place,
     swept_geometry,
 )
@@ -70,8 +71,8 @@ class ActivePoints(list[PointRows]):
         count: How many slots are used.
         total: How many points are near: more than slots, if these do not suffice.
         gaps: Gaps of all points at the start of the step [m].
-        table: Of each point its gap at the start and ahead, normal, place on both bodies, and share
-            of the step before first contact.
+        table: Of each point its gap at the start and ahead, normal, place on both bodies, share
+            of the step before first contact, normal at the start, and whether it jumps.
         surfaces: Static and kinetic friction and restitution of each point.
         bodies: Numbers of both bodies of each point, in `masks`.
         masks: For each body whether each joint axis moves it: 1 or 0.
@@ -91,7 +92,7 @@ class ActivePoints(list[PointRows]):
     variables: list[int]
 
 
-WIDTH = 12
+WIDTH = 16
 """Numbers of a point in `ActivePoints.table`."""
 
 
@@ -102,7 +103,7 @@ class MovedShape(NamedTuple):
     """Its pose at the start."""
 
     ahead: Place
-    """Its pose at the end, if velocities stay the same."""
+    """Its pose at the end, with the contact forces of the last step."""
 
     end: Vec3
     """Its origin at the end without contact [m]."""
@@ -136,7 +137,7 @@ def active_points(
     q: Sequence[Scalar],
     ahead: Sequence[Scalar],
     end: Sequence[Scalar],
-    v: Sequence[Scalar],
+    v: tuple[Sequence[Scalar], Sequence[Scalar]],
     h: Scalar,
     candidates: Sequence[Candidate],
     p: Sequence[Scalar],
@@ -146,9 +147,9 @@ def active_points(
     Args:
         plan: Layout of the model.
         q: Configuration at the start of the step.
-        ahead: That at its end, if v stays the same.
+        ahead: That at its end, with the contact forces of the last step.
         end: That at its end without contact.
-        v: Joint velocity at the start [m/s or rad/s].
+        v: Joint velocities at the start and ahead [m/s or rad/s].
         h: Length of the step [s].
         candidates: The shapes that may touch.
         p: Run-time parameters; see `contact_geometry`.
@@ -188,7 +189,8 @@ def active_points(
 
             if isinstance(distance, float) and distance == -math.inf:
                 return computed()
-            absent = (NO_CONTACT, NO_CONTACT, (0.0, 0.0, 1.0), ZERO3, ZERO3, 1.0)
+            up = (0.0, 0.0, 1.0)
+            absent = (NO_CONTACT, NO_CONTACT, up, ZERO3, ZERO3, 1.0, up, 0.0)
             idle = [absent] * candidate.point_count
             return where_needed(distance <= near, computed, idle)
 
@@ -211,7 +213,9 @@ def active_points(
     )
     chosen.gaps = gaps
     chosen.table = [
-        x for gap, later, n, a, b, share in points for x in (gap, later, *n, *a, *b, share)
+        x
+        for gap, later, n, a, b, share, start, jump in points
+        for x in (gap, later, *n, *a, *b, share, *start, jump)
     ]
     geometry = [ContactGeometry(point[1], point[3], point[2]) for point in points]
     surfaces: list[Surface] = materials_of(candidates, p, geometry)
@@ -234,7 +238,7 @@ def _key(part: Part) -> Any:
 def _moved_shapes(
     plan: Plan,
     configurations: tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]],
-    v: Sequence[Scalar],
+    v: tuple[Sequence[Scalar], Sequence[Scalar]],
     h: Scalar,
     candidates: Sequence[Candidate],
 ) -> tuple[dict[Any, MovedShape], Sequence[Place]]:
@@ -244,9 +248,9 @@ def _moved_shapes(
     twists = [
         [
             (one.vel.angular, one.vel.linear)
-            for one in body_motions(plan, JointVector(q), JointVector(v), None)
+            for one in body_motions(plan, JointVector(q), JointVector(own), None)
         ]
-        for q in configurations[:2]
+        for q, own in zip(configurations[:2], v, strict=True)
         if swept
     ]
     parts = {_key(part): part for c in candidates for part in (c.first, c.second)}
@@ -364,8 +368,13 @@ def _contacts(
         crossing = candidate.crossing(there, numbers, handle)
         speeds = first.speeds, second.speeds
         share, plain = swept_geometry(candidate, crossing, lambda: speeds, before, plain)
+    ways = [(shape.start, shape.ahead) for shape in (first, second)]
+
+    def jump(start: ContactGeometry, one: ContactGeometry) -> Scalar:
+        return jumps(start, one, ways)
+
     return [
-        (start.gap, one.gap, one.normal, a, b, share)
+        (start.gap, one.gap, one.normal, a, b, share, start.normal, jump(start, one))
         for start, (one, (a, b)) in zip(before, plain, strict=True)
     ]
 

@@ -2,25 +2,31 @@
 
 Symbols:
     h           length of the step [s]
-    v, v_f      joint velocity at its start, and at its end without contact
-    q_v         position at the end of the step if v stayed the same
-    H, J        mass matrix, and Jacobian of the contact points, at q_v
+    v_0, v_1    joint velocities at its start, in the axes of its end, and at its end, with the
+                contact forces of the last step
+    q_1         position at the end of the step with these forces
+    v_f         v_1 without what other forces at the end of a step take back (`step_end.py`)
+    H, J        mass matrix, and Jacobian of the contact points, at q_1
     p           impulses of the contacts over the step [N s]
+    f           those of the forces of the last step, which act in this one
     e           Poisson's coefficient of restitution
 
-Velocities change by H^-1 J^T p. Signorini's condition is set on the gap at the end of the step and
-Coulomb's law on the exact cone (`FrictionGaussSeidel` solves for p), so that contacts which close
-within the step are part of it. Between contacts a step is that of the integrator alone.
+The method of the run takes the step with the contact forces of the last one, as constant forces of
+joints; the end of the step takes these back and puts the impulses of this step in their place:
+velocities change by H^-1 (J^T p - (J_0^T f + J^T f) / 2), J_0 with the lever arms and normals of
+the start. What contacts change is small where they stay closed, of the second order of the step,
+and so are errors: those of the third order in each step. What touches nothing moves by the method
+alone. Signorini's condition is set on the gap at the end of the step and Coulomb's law on the exact
+cone (`FrictionGaussSeidel` solves for p), so that contacts which close within the step are part of
+it.
 
-Within a step, forces other than those of contacts are constant: velocities without contact are
-linear in time. A gap that closes does so at a known instant with a known speed; the impulse that
-removes this speed acts from then on, and the force that holds the contact closed afterwards is
-constant. Positions move by the integral of the velocities so defined; where contacts that close at
-different instants hold the same body, the moments of their impulses are solved for (`ContactStep`).
-A robot at rest on its contacts therefore stays where it is, in bits but for the tolerance of the
-solver, and accelerations that are constant are integrated exactly. As v respects the contacts that
-are closed, q_v differs from the final position by terms of second order only: contact velocities
-vanish there to second order, and gaps to fourth.
+A gap that closes does so at a known instant with a known speed, as if forces were constant; the
+impulse that removes this speed acts from then on, and the force that holds the contact closed
+afterwards is constant. Positions move by the integral of the velocities so defined; where contacts
+that close at different instants hold the same body, the moments of their impulses are solved for
+(`ContactStep`). A robot at rest on its contacts therefore stays where it is, but for the tolerance
+of the solver. After a step in which something lands no forces act on in the next one: impulses of a
+collision are no forces.
 
 Restitution is Poisson's: impulses of compression are those without restitution; the share that
 removed the speed of approach returns e times as large in decompression. A contact that is closed
@@ -28,6 +34,7 @@ throughout the step has no speed of approach: this is what distinguishes resting
 bounce that would end within the step it began in goes over into rest that way.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -75,7 +82,12 @@ from tiburon.trace.primitives.active_rows import (
     spread_rows,
 )
 from tiburon.trace.primitives.contact_layout import LEVEL, OWN, TURNED, PointGroup, at_point
-from tiburon.trace.primitives.contact_step import GAP_TOLERANCE, ContactStep
+from tiburon.trace.primitives.contact_step import (
+    CHANGE_WEIGHT,
+    GAP_TOLERANCE,
+    LEAST_HOLD,
+    ContactStep,
+)
 from tiburon.trace.primitives.friction import FrictionGaussSeidel
 from tiburon.trace.primitives.friction_newton import MOST_COLUMNS
 from tiburon.trace.primitives.frozen import frozen
@@ -101,6 +113,11 @@ else: the instant of closing would be arbitrary, and with it how far friction mo
 REST_GAP = 1e-8
 """See `REST_SPEED` [m]."""
 
+LEFT_ACCELERATION = 10.0
+"""Of a contact that was closed at the end of the last step, the step removes gaps up to what this
+acceleration opens within it [m/s^2]: what the turning of levers has left, of fourth order in the
+step. Larger gaps count where forces close them within the step."""
+
 CHECKED_RESIDUAL = 1e-6
 """Residual of the impulses above which a step looks at the speeds that they leave."""
 
@@ -113,6 +130,13 @@ MOST_SWEEPS_ALONE = 500
 RESTING_SHARE = 0.01
 """Share of the speed of approach in what a contact removes below which it is closed throughout the
 step, and stays so in derivatives."""
+
+LEAST_ELASTIC_SHARE = 0.5
+"""Share of impulses below which an excess of energy is none of a bounce."""
+
+MOST_REMOVED = 4.0
+"""Share of the speed of approach in what a contact removes at most: forces may pull apart what has
+collided."""
 
 OUT_OF_REACH = 1e30
 """Gap [m] and speed [m/s] of slots that are not used."""
@@ -128,10 +152,15 @@ class PointState(NamedTuple):
     """What a contact point carries from step to step."""
 
     force: Scalars
-    """Mean force on the first body over the last step, world axes [N]."""
+    """Force on the first body in the last step, with the directions of its end, world axes [N]; 0
+    after a bounce, which leaves the contact open."""
 
     sticking: Scalar
     """Whether it touched without slipping at the end of the last step: 1 or 0."""
+
+    mean: Scalars = ()
+    """Mean force over the last step, with the directions of both its ends [N]: what changes the
+    momentum. Steps do not need it."""
 
 
 class BoundRow(NamedTuple):
@@ -235,9 +264,12 @@ class Compliance(NamedTuple):
     metric: TreeMetric | None = None
     """The factors of H, where it has been formed."""
 
-    accelerate: Callable[[ContactRow], Scalars] | None = None
-    """Returns the change of joint velocities that joint impulses cause, nv scalars; None where it
-    was not asked for."""
+    felt: Callable[[ContactRow], list[Scalar]] | None = None
+    """Returns H^-1/2 times joint impulses, without what loops do not allow: y that causes the same
+    change of joint velocities; None where it was not asked for."""
+
+    gathered: Callable[[Sequence[Scalar]], Scalars] | None = None
+    """Returns the joint impulses J^T p of y = A^T p, nv scalars, where these are known."""
 
     shoes: tuple[Scalar, ...] = ()
     """Square of the normal row of each `BoundRow`; 0 for stops."""
@@ -326,9 +358,6 @@ class RigidStep(NamedTuple):
     v: Scalars
     """Joint velocity at the end [m/s or rad/s]."""
 
-    mean: Scalars
-    """Joint velocity with which positions move through the step [m/s or rad/s]."""
-
     states: list[PointState]
     """What each point carries on."""
 
@@ -348,13 +377,26 @@ class RigidStep(NamedTuple):
     """Speeds at which contact points close in the step."""
 
     shifted: Scalars
-    """What impulses change of `mean` [m/s or rad/s]."""
+    """What impulses change of the mean velocity of the step [m/s or rad/s]."""
 
     bounds: list[Scalar]
     """Impulse along each row of a joint [N s or N m s]."""
 
     lands: Scalar
     """Whether impulses of collisions are among them."""
+
+    joint_impulses: Scalars
+    """Joint impulses J^T p of the points [N s or N m s]."""
+
+    mean_impulses: Scalars
+    """The same with the lever arms of the whole step, which act in the next one."""
+
+    bounces: Scalar
+    """Whether restitution returns something."""
+
+    lasts: Scalar
+    """Whether impulses are those of forces that last: like those of the last step, without a
+    collision."""
 
     forces: Sequence[Scalars] = ()
     """Forces of the points that have slots [N], where points were chosen (`contact/active.py`)."""
@@ -397,8 +439,8 @@ def compliance_of(
         loops: Jacobian of the loop constraints; motion that violates them is left out.
         cut: Length, relative to the longest, below which a loop constraint is redundant.
         held: Velocity variables that no impulse changes.
-        bounds: Rows of joints that follow those of the points; None where joint impulses do not
-            matter. Rows of points that are chosen are those of `rigid_step`.
+        bounds: Rows of joints that follow those of the points, or None. Rows of points that are
+            chosen are those of `rigid_step`.
         added: What stiff forces add to the diagonal of the mass matrix, by velocity variable.
         softness: Velocity along each loop constraint per impulse that it lets pass, or nothing for
             loops that stay closed. Each has a column of its own.
@@ -474,9 +516,12 @@ def compliance_of(
     def response(y: Sequence[Scalar]) -> Scalars:
         return metric.solve_lower([a * b for a, b in zip(roots, y, strict=False)])
 
-    def accelerate(impulse: ContactRow) -> Scalars:
+    def felt(impulse: ContactRow) -> list[Scalar]:
         (row,) = permitted([scaled(_without([impulse], held)[0])])
-        return response([row.get(i, 0.0) for i in range(plan.nv)])
+        return [row.get(i, 0.0) for i in range(plan.nv)]
+
+    def gathered(y: Sequence[Scalar]) -> Scalars:
+        return metric.multiply_transpose([b / a for a, b in zip(roots, y, strict=False)])
 
     def closing(rates: Sequence[Scalar]) -> Scalars:
         return response(factor.solve_transpose(as_traced(list(rates))).tolist())
@@ -492,10 +537,13 @@ def compliance_of(
     else:
         every = LazyRows(lambda: [row for group in groups for row in group.own_rows()])
         found = Compliance(every, response, size, closes, tuple(groups), formed)
-    found = found._replace(held=tuple(held), permitted=tuple(kept))
-    if bounds is None:
-        return found
-    return found._replace(accelerate=accelerate, shoes=tuple(shoes))
+    return found._replace(
+        held=tuple(held),
+        permitted=tuple(kept),
+        felt=felt,
+        gathered=gathered,
+        shoes=tuple(shoes),
+    )
 
 
 def _without(rows: Sequence[ContactRow], held: Collection[int]) -> list[ContactRow]:
@@ -711,6 +759,9 @@ class Closing(NamedTuple):
     share: Scalar
     """Time left when the gap closes, relative to the step."""
 
+    hold: Scalar = 0.0
+    """What forces add to the speed of approach in this time [m/s]."""
+
 
 class ContactProblem(NamedTuple):
     """Contacts of a step before their impulses are known."""
@@ -725,16 +776,22 @@ class ContactProblem(NamedTuple):
     """How gaps close."""
 
     guess: list[Scalar]
-    """Impulses of the last step, to start from [N s]."""
+    """Impulses of the forces of the last step, in the axes of this one [N s]."""
+
+    turned: list[Scalar]
+    """The same with the directions of the start, without those in the axes of this step [N s]."""
 
     steady: list[Scalar]
-    """Normal velocities at q_v if v stayed the same [m/s]."""
+    """Normal velocities at q_1 at v_1 [m/s]."""
 
     after: list[Scalar]
-    """Normal velocities at q_v at the end of the step without contact [m/s]."""
+    """Normal velocities at q_1 at v_f [m/s]."""
 
     ends: list[Scalar]
-    """Gaps at the end of the step without contact [m]."""
+    """Gaps at the end of the step of v_f [m]."""
+
+    jumped: Scalar
+    """Whether points with forces of the last step are elsewhere on their shapes: 1 or 0."""
 
 
 def contact_problem(
@@ -744,6 +801,7 @@ def contact_problem(
     states: Sequence[PointState],
     v: Sequence[Scalar],
     v_free: Sequence[Scalar],
+    v_start: Sequence[Scalar],
     h: Scalar,
 ) -> ContactProblem:
     """Pose the contact problem of a step; see `rigid_step`."""
@@ -753,15 +811,19 @@ def contact_problem(
     for point in points:
         carrier = point.carrier
         if carrier is None:
-            moving.append(_velocities(point, v_free, v, inline=inline))
+            moving.append(_velocities(point, (v_free, v, v_start), inline=inline))
             continue
         if carrier.key not in twists:
-            twists[carrier.key] = (carrier.place.p, *(carrier.velocity(x) for x in (v_free, v)))
+            found = (carrier.velocity(x) for x in (v_free, v, v_start))
+            twists[carrier.key] = (carrier.place.p, *found)
         moving.append(twists[carrier.key])
     given = [
         (
             gap,
-            (point.geometry.gap, point.geometry.point, point.axes),
+            (
+                *(point.geometry.gap, point.geometry.point, point.axes),
+                *(point.start or point.axes[2], point.jumps),
+            ),
             state,
             (surface.static_friction, surface.kinetic_friction),
             h,
@@ -774,10 +836,20 @@ def contact_problem(
         [one.mu for one in posed],
         [one.closing for one in posed],
         [x for one in posed for x in one.guess],
+        [x for one in posed for x in one.turned],
         [one.steady for one in posed],
         [one.after for one in posed],
         [one.end for one in posed],
+        _any_jumped([point.jumps for point in points], [one.guess[2] for one in posed]),
     )
+
+
+def _any_jumped(jumps: Sequence[Scalar], pushes: Sequence[Scalar]) -> Scalar:
+    """Return whether some point that pushed in the last step has jumped: 1 or 0."""
+    found: Scalar = 0.0
+    for jump, push in zip(jumps, pushes, strict=True):
+        found = np.maximum(found, np.where(push > 0.0, jump, 0.0))
+    return found
 
 
 class _Posed(NamedTuple):
@@ -787,6 +859,7 @@ class _Posed(NamedTuple):
     mu: Scalar
     closing: "Closing"
     guess: Scalars
+    turned: Scalars
     steady: Scalar
     after: Scalar
     end: Scalar
@@ -794,7 +867,7 @@ class _Posed(NamedTuple):
 
 def _posed(
     gap: Scalar,
-    ahead: tuple[Scalar, Vec3, tuple[Vec3, Vec3, Vec3]],
+    ahead: tuple[Scalar, Vec3, tuple[Vec3, Vec3, Vec3], Vec3, Scalar],
     state: PointState,
     friction: tuple[Scalar, Scalar],
     h: Scalar,
@@ -804,61 +877,100 @@ def _posed(
 
     Args:
         gap: Gap at the start [m].
-        ahead: Gap, point and axes at q_v.
+        ahead: Gap, point and axes at q_1, normal at the start, and whether the point has jumped.
         state: What it carries from the step before.
         friction: Static and kinetic coefficients.
         h: Length of the step [s].
-        *moving: Its velocity at v_free and the normal one at v; or the origin of its carrier, and
-            velocities of the carrier at v_free and v.
+        *moving: Its velocity at v_f, and the normal ones at v_1 and v_0; or the origin of its
+            carrier, and velocities of the carrier at these three.
     """
-    there, point, axes = ahead
-    now, steady = moving if len(moving) == 2 else _carried_velocities(point, axes, *moving)
-    found = closing_of(gap, there, steady, now[2], h)
+    there, point, axes, before, jump = ahead
+    now, steady, begun = moving if len(moving) == 3 else _carried_velocities(point, axes, *moving)
+    carried, turned = _carried_on(state, axes, before, (now[0], now[1]), h)
+    pushed = (carried[2] > 0.0) & (jump < 0.5)
+    found = closing_of(gap, there, steady, now[2], begun, h, pushed)
     return _Posed(
         (now[0], now[1], found.bound),
         np.where(state.sticking > 0.5, *friction),
         found,
-        tuple(-x * h for x in in_axes(axes, (state.force[0], state.force[1], state.force[2]))),
+        carried,
+        turned,
         steady,
         now[2],
         there + 0.5 * h * (now[2] - steady),
     )
 
 
+def _carried_on(
+    state: PointState,
+    axes: tuple[Vec3, Vec3, Vec3],
+    before: Vec3,
+    slip: tuple[Scalar, Scalar],
+    h: Scalar,
+) -> tuple[Scalars, Scalars]:
+    """Return the impulse of the force of the last step, turned with the normal and the slip.
+
+    Then by how much the impulse without this turn differs.
+
+    Args:
+        state: What the point carries.
+        axes: Its axes at the end of the step.
+        before: Its normal at the start.
+        slip: Its slip velocity at the end, under the force.
+        h: Length of the step [s].
+    """
+    force = (state.force[0], state.force[1], state.force[2])
+    # shapes that did not touch may have had no normal
+    pushed = dot(force, force) > 0.0
+    before = tuple(np.where(pushed, a, b) for a, b in zip(before, axes[2], strict=True))
+    normal = dot(before, force)
+    rest = subtract(force, scale(before, normal))
+    x, y = dot(axes[0], rest), dot(axes[1], rest)
+    # what slides is opposed to its slip, as long as this does not turn by more than 60 degrees
+    along = x * slip[0] + y * slip[1]
+    speed, square = slip[0] * slip[0] + slip[1] * slip[1], x * x + y * y
+    turns = (state.sticking < 0.5) & (along > 0.0) & (along * along > 0.25 * square * speed)
+    ratio = np.sqrt(np.where(turns, square, 0.0) / np.where(turns, speed, 1.0))
+    x, y = (np.where(turns, ratio * a, b) for a, b in zip(slip, (x, y), strict=True))
+    carried = (-h * x, -h * y, -h * normal)
+    return carried, tuple(-h * a - b for a, b in zip(in_axes(axes, force), carried, strict=True))
+
+
 def _velocities(
-    point: PointRows, v_free: Sequence[Scalar], v: Sequence[Scalar], *, inline: bool
-) -> tuple[Sequence[Scalar], Scalar]:
-    """Return the relative velocity of a point at v_free, and the normal one at v."""
+    point: PointRows, velocities: Sequence[Sequence[Scalar]], *, inline: bool
+) -> tuple[Sequence[Scalar], Scalar, Scalar]:
+    """Return the relative velocity of a point at some velocities, and the normal one at others."""
     if inline:
-        return point.velocity(v_free), point.velocity(v)[2]
+        first, *others = velocities
+        steady, begun = (point.velocity(v)[2] for v in others)
+        return point.velocity(first), steady, begun
     columns = sorted({i for row in point.rows for i in row})
     rows = [[row.get(i, 0.0) for i in columns] for row in point.rows]
-    now, then = _products(rows, [v_free[i] for i in columns], [v[i] for i in columns])
-    return [a + b for a, b in zip(now, point.drift, strict=True)], then + point.drift[2]
+    now, steady, begun = _products(rows, [[v[i] for i in columns] for v in velocities])
+    drift = point.drift
+    return [a + b for a, b in zip(now, drift, strict=True)], steady + drift[2], begun + drift[2]
 
 
 def _carried_velocities(
-    point: Vec3, axes: tuple[Vec3, Vec3, Vec3], origin: Vec3, now: Motion, then: Motion
-) -> tuple[Sequence[Scalar], Scalar]:
-    """Return the relative velocity of a point from those of its carrier, and the normal one."""
+    point: Vec3,
+    axes: tuple[Vec3, Vec3, Vec3],
+    origin: Vec3,
+    *moving: Motion,
+) -> tuple[Sequence[Scalar], Scalar, Scalar]:
+    """Return the same of a point from velocities of its carrier."""
     arm = subtract(point, origin)
-    velocity, steady = (add_cross(x.linear, x.angular, arm) for x in (now, then))
-    return in_axes(axes, velocity), dot(axes[2], steady)
+    now, steady, begun = (add_cross(x.linear, x.angular, arm) for x in moving)
+    return in_axes(axes, now), dot(axes[2], steady), dot(axes[2], begun)
 
 
 @function
 def _products(
-    rows: list[list[Scalar]], x: list[Scalar], y: list[Scalar]
-) -> tuple[list[Scalar], Scalar]:
-    """Return the products of three rows with x, and of the last one with y."""
-
-    def product(row: list[Scalar], x: list[Scalar]) -> Scalar:
-        total: Scalar = 0.0
-        for a, b in zip(row, x, strict=True):
-            total = total + a * b
-        return total
-
-    return [product(row, x) for row in rows], product(rows[2], y)
+    rows: list[list[Scalar]], velocities: list[list[Scalar]]
+) -> tuple[list[Scalar], Scalar, Scalar]:
+    """Return the products of three rows with the first velocities, of the last row with others."""
+    first, *others = velocities
+    steady, begun = (_sum_of_products(rows[2], v) for v in others)
+    return [_sum_of_products(row, first) for row in rows], steady, begun
 
 
 def rigid_step(
@@ -869,33 +981,47 @@ def rigid_step(
     states: Sequence[PointState],
     v: Sequence[Scalar],
     v_free: Sequence[Scalar],
+    v_start: Sequence[Scalar],
     h: Scalar,
     tolerance: Scalar = TOLERANCE,
     *,
     convex: bool = False,
     bounds: Sequence[BoundRow] = (),
+    acting: "ActingForces | None" = None,
 ) -> RigidStep:
     """Return what contacts make of a step.
 
     Args:
         gaps: Gap of each contact point at the start [m].
-        points: The contact points at q_v.
+        points: The contact points at q_1.
         compliance: G and H^-1 J^T there.
         surfaces: Friction and restitution of each point.
         states: What each point carries from the step before.
-        v: Joint velocity at the start [m/s or rad/s], nv scalars.
-        v_free: Joint velocity at the end without contact [m/s or rad/s], nv scalars.
+        v: v_1 [m/s or rad/s], nv scalars.
+        v_free: v_f [m/s or rad/s], nv scalars.
+        v_start: v_0 [m/s or rad/s], nv scalars.
         h: Length of the step [s].
         tolerance: Residual of the impulses at which to end, relative to the largest impulse.
         convex: Whether points obey the convex law instead of Coulomb's.
         bounds: Friction and stops of joints, those of the compliance.
+        acting: Contact forces of the last step that act in this one; None for none.
     """
     if isinstance(points, ActivePoints):
         return _active_step(
-            points, compliance, states, v, v_free, h, tolerance, convex=convex, bounds=bounds
+            points,
+            compliance,
+            states,
+            v,
+            v_free,
+            v_start,
+            h,
+            tolerance,
+            convex=convex,
+            bounds=bounds,
+            acting=acting,
         )
     count = len(points)
-    problem = contact_problem(gaps, points, surfaces, states, v, v_free, h)
+    problem = contact_problem(gaps, points, surfaces, states, v, v_free, v_start, h)
     b, mu, closing, guess = problem.b, problem.mu, problem.closing, problem.guess
     joints = [
         _posed_bound(bound, square, v_free, h)
@@ -904,6 +1030,8 @@ def rigid_step(
     groups, rows = compliance.laid_out()
     most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
     between = [k for k, point in enumerate(points) if point.between]
+    lag = _lag(acting, problem.jumped)
+    turned = _acting_impulses(acting, problem.turned, problem.jumped)
     found = ContactStep(compliance.size, groups, most, convex=convex, between=between).apply(
         [
             *rows,
@@ -925,33 +1053,54 @@ def rigid_step(
             *(bound.stuck for bound in bounds),
             h,
             tolerance,
+            *_acting_impulses(acting, guess, problem.jumped),
+            *(0.0,) * (3 * len(joints)),
+            *_felt_impulses(acting, compliance, problem.jumped),
+            *(lag,) * count,
+            *(0.0,) * len(joints),
+            lag,
         ]
     )
     total = count + len(joints)
-    sizes = (3 * total, compliance.size, compliance.size, total)
-    places = itertools.pairwise(itertools.accumulate(sizes, initial=0))
-    p, y, shifts, slip = (found[i:j] for i, j in places)
-    moved, shifted = compliance.response(y), compliance.response(shifts)
-    mean = tuple(0.5 * (a + b) + c for a, b, c in zip(v, v_free, shifted, strict=True))
+    p, y, shifts, slip, acted, (fastest, *report) = _parts(found, total, compliance.size)
+    change = [a - b for a, b in zip(y, acted, strict=True)]
+    shifted = compliance.response([a - 0.5 * b for a, b in zip(shifts, acted, strict=True)])
+    approach = [one.approach for one in closing]
+    bounced = _bounced(approach, [one.restitution for one in surfaces], p)
+    bounces = functools.reduce(np.maximum, bounced, 0.0) > 0.5
+    elastic = where_needed(
+        bounces,
+        lambda: _elastic_share(
+            compliance, v_free, change, approach, [one.hold for one in closing], p
+        ),
+        1.0,
+    )
+    p, y, change = ([elastic * x for x in values] for values in (p, y, change))
+    moved = compliance.response(change)
     # points on the cone without slip stick, too: forces of many points are not unique
     # without friction nothing sticks, and impulses do not show whether points slip
-    fastest: Scalar = 0.0
-    for k in range(count):
-        fastest = np.maximum(fastest, b[3 * k] * b[3 * k] + b[3 * k + 1] * b[3 * k + 1])
     still, per_time = MIN_SLIP_SHARE * MIN_SLIP_SHARE * fastest, -1.0 / h
     # impulses without a normal part are none
-    pushed: Scalar = 0.0
-    for k in range(count):
-        pushed = pushed + p[3 * k + 2] * p[3 * k + 2]
+    pushed, opened = _opened(bounced, p[: 3 * count])
     given = [
-        (point.axes, tuple(p[3 * k : 3 * k + 3]), mu[k], slip[k], still, per_time)
+        (
+            point.axes,
+            p[3 * k : 3 * k + 3],
+            turned[3 * k : 3 * k + 3],
+            mu[k],
+            slip[k],
+            opened[k],
+            still,
+            per_time,
+        )
         for k, point in enumerate(points)
     ]
     v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
-    residual, sweeps, worst = found[-3:]
+    residual, sweeps, worst = report
+    pushes = p[3 * count :]
+    lands = _lands([*closing, *(one.closing for one in joints)], p)
     return RigidStep(
         v_after,
-        mean,
         each_point(_state_after, points, given),
         pushed > 0.0,
         residual,
@@ -963,12 +1112,113 @@ def rigid_step(
             Pressed(0.0, 0.0, 0.0),
         ),
         shifted,
-        [
-            p[3 * k + (2 if bound.friction is None else 0)]
-            for k, bound in enumerate(bounds, start=count)
-        ],
-        _lands([*closing, *(one.closing for one in joints)], p),
+        _along_joints(bounds, pushes),
+        lands,
+        *_joint_impulses(compliance, y, acted, acting, bounds, pushes),
+        bounces,
+        ~lands & _is_steady(p[: 3 * count], guess, acting),
     )
+
+
+class ActingForces(NamedTuple):
+    """Contact forces of the last step that act in this one."""
+
+    act: Scalar
+    """Whether they do: 0, 1, or 2 if they did in the last step, too; -1 where there was none."""
+
+    joint_impulses: Scalars
+    """Joint impulses by which they act over this step [N s or N m s]."""
+
+    at_start: Scalars
+    """Joint impulses of the last step with the lever arms of the start of this one."""
+
+
+def _acting_impulses(
+    acting: ActingForces | None, guess: Sequence[Scalar], jumped: Scalar
+) -> list[Scalar]:
+    """Return what of impulses of the last step acts within this one.
+
+    Of points that have jumped, lever arms at the end say nothing of forces: none then do.
+    """
+    if acting is None:
+        return [0.0] * len(guess)
+    evenly = np.where(_changes_evenly(acting, jumped), 1.0, 0.0)
+    return [evenly * x for x in guess]
+
+
+def _changes_evenly(acting: ActingForces, jumped: Scalar) -> Any:
+    """Return whether forces change evenly from the last step to this one."""
+    return (acting.act > 1.5) & (jumped < 0.5)
+
+
+def _felt_impulses(
+    acting: ActingForces | None, compliance: Compliance, jumped: Scalar
+) -> list[Scalar]:
+    """Return H^-1/2 times joint impulses to take back: 2 s - s_0, or twice s."""
+    none = [0.0] * compliance.size
+    if acting is None:
+        return none
+    assert compliance.felt is not None
+    evenly = _changes_evenly(acting, jumped)
+    taken = {
+        i: 2.0 * x - np.where(evenly, y, 0.0)
+        for i, (x, y) in enumerate(zip(acting.joint_impulses, acting.at_start, strict=True))
+    }
+    found = compliance.felt(taken)
+    return [*found, *none[len(found) :]]
+
+
+def _lag(acting: ActingForces | None, jumped: Scalar) -> Scalar:
+    """Return by how much less than half of the step changes of the forces of points act."""
+    if acting is None:
+        return 0.0
+    return np.where(_changes_evenly(acting, jumped), CHANGE_WEIGHT, 0.0)
+
+
+def _is_steady(p: Sequence[Scalar], last: Sequence[Scalar], acting: ActingForces | None) -> Any:
+    """Return whether impulses change by less than half of them from the last step to this one.
+
+    So they count if there was none.
+    """
+    change = [a - b for a, b in zip(p, last, strict=True)]
+    steady = 4.0 * _sum_of_products(change, change) < _sum_of_products(p, p)
+    return steady if acting is None else steady | (acting.act < -0.5)
+
+
+def _parts(found: Sequence[Scalar], contacts: int, size: int) -> list[list[Scalar]]:
+    """Return the results of `ContactStep`, the last four together."""
+    sizes = (3 * contacts, size, size, contacts, size, 4)
+    places = itertools.pairwise(itertools.accumulate(sizes, initial=0))
+    return [list(found[i:j]) for i, j in places]
+
+
+def _along_joints(bounds: Sequence[BoundRow], p: Sequence[Scalar]) -> list[Scalar]:
+    """Return the impulse along each row of a joint."""
+    return [p[3 * k + (2 if bound.friction is None else 0)] for k, bound in enumerate(bounds)]
+
+
+def _joint_impulses(
+    compliance: Compliance,
+    y: Sequence[Scalar],
+    acted: Sequence[Scalar],
+    acting: ActingForces | None,
+    bounds: Sequence[BoundRow],
+    p: Sequence[Scalar],
+) -> tuple[Scalars, Scalars]:
+    """Return the joint impulses of points, with lever arms of the end and of the whole step.
+
+    Those of rows of joints are in y, too; `acted` is what was taken back.
+    """
+    assert compliance.gathered is not None
+    found = list(compliance.gathered(y))
+    for bound, along in zip(bounds, _along_joints(bounds, p), strict=True):
+        for i, x in bound.row.items():
+            found[i] = found[i] - x * along
+    if acting is None:
+        return tuple(found), tuple(found)
+    taken = compliance.gathered(acted)
+    whole = zip(found, acting.joint_impulses, taken, strict=True)
+    return tuple(found), tuple(a + b - c for a, b, c in whole)
 
 
 class _Slots(NamedTuple):
@@ -983,18 +1233,20 @@ class _Slots(NamedTuple):
     restitution: list[Scalar]
     end: list[Scalar]
     guess: list[Scalar]
+    turned: list[Scalar]
     stuck: list[Scalar]
     between: list[Scalar]
     axes: list[Scalar]
     after: list[Scalar]
+    jumps: list[Scalar]
+    hold: list[Scalar]
 
 
 def _posed_slots(
     points: ActivePoints,
     compliance: Compliance,
     states: Sequence[Scalar],
-    v: Sequence[Scalar],
-    v_free: Sequence[Scalar],
+    velocities: tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]],
     h: Scalar,
 ) -> _Slots:
     """Pose the contact problem of points in slots.
@@ -1003,18 +1255,17 @@ def _posed_slots(
         points: The points.
         compliance: The factors of H, and what no impulse changes.
         states: What all points carry from the step before, one after the other.
-        v: Joint velocity at the start.
-        v_free: That at the end without contact.
+        velocities: v_1, v_f and v_0.
         h: Length of the step [s].
     """
     metric = compliance.metric
     assert metric is not None
-    nv, axis_count = len(v), len(points.variables)
+    nv, axis_count = len(velocities[0]), len(points.variables)
     ancestors = [metric.ancestors(i)[:-1] for i in range(nv)]
     factors = [x for i in range(nv) for x in metric.factors(i)]
     ends = [0, *itertools.accumulate(map(len, ancestors))]
     kept = compliance.permitted
-    sizes = (1, nv, nv, nv, len(factors), 6 * axis_count, len(kept))
+    sizes = (1, nv, nv, nv, nv, len(factors), 6 * axis_count, len(kept))
 
     def posed(
         shared: list[Scalar],
@@ -1026,11 +1277,12 @@ def _posed_slots(
         second: list[Scalar],
     ) -> list[list[Scalar]]:
         starts = itertools.accumulate(sizes, initial=0)
-        (h,), v, v_free, roots, L, columns, allowed = (
+        (h,), v, v_free, v_start, roots, L, columns, allowed = (
             shared[start : start + size] for start, size in zip(starts, sizes, strict=False)
         )
-        gap, there, *rest, share = point
+        gap, there, *rest = point
         n, on_first, on_second = (tuple(rest[k : k + 3]) for k in (0, 3, 6))
+        share, before, jump = rest[9], tuple(rest[10:13]), rest[13]
         t = perpendicular(n)
         axes = (t, cross(n, t), n)
         J: list[list[Scalar]] = [[0.0] * nv for _ in axes]
@@ -1042,16 +1294,15 @@ def _posed_slots(
             for row, axis in zip(J, axes, strict=True):
                 row[variable] = row[variable] + dot(axis, column)
         now = [_sum_of_products(row, v_free) for row in J]
-        steady = _sum_of_products(J[2], v)
+        steady, begun = (_sum_of_products(J[2], x) for x in (v, v_start))
         # gaps of swept contacts are those at first contact
         swept, rate = share < 1.0, h * steady
-        begun = np.where(share > 0.0, np.maximum(there - share * rate, 0.0), there)
-        gap = np.where(swept, begun, gap)
+        met = np.where(share > 0.0, np.maximum(there - share * rate, 0.0), there)
+        gap = np.where(swept, met, gap)
         there = np.where(swept, there + (1.0 - share) * rate, there)
         carried = PointState(tuple(state[:3]), state[3])
-        found = _posed(
-            gap, (there, ZERO3, axes), carried, (material[0], material[1]), h, now, steady
-        )
+        ahead, friction = (there, ZERO3, axes, before, jump), (material[0], material[1])
+        found = _posed(gap, ahead, carried, friction, h, now, steady, begun)
         rows: list[Scalar] = []
         for x in J:
             for i in compliance.held:
@@ -1074,10 +1325,13 @@ def _posed_slots(
             [material[2]],
             [found.end],
             list(found.guess),
+            list(found.turned),
             [carried.sticking],
             [between],
             [x for axis in axes for x in axis],
             [found.after],
+            [jump],
+            [found.closing.hold],
         ]
 
     count = len(points.gaps)
@@ -1092,11 +1346,19 @@ def _posed_slots(
         (RowTable(bodies, axis_count, at), points.masks),
         (RowTable(bodies, axis_count, at + 1), points.masks),
     ]
-    shared = [h, *v, *v_free, *metric.roots, *factors, *points.columns, *kept]
+    shared = [
+        h,
+        *(x for v in velocities for x in v),
+        *metric.roots,
+        *factors,
+        *points.columns,
+        *kept,
+    ]
     # so far that solvers pass slots over that others of a vector use
     idle: list[Sequence[float]] = [(0.0,) * (3 * nv), (0.0, 0.0, OUT_OF_REACH)]
-    idle += [(0.0,), (0.0,), (1.0,), (0.0,), (OUT_OF_REACH,), (0.0,) * 3, (0.0,), (0.0,)]
-    idle += [(0.0,) * 9, (0.0,)]
+    idle += [(0.0,), (0.0,), (1.0,), (0.0,), (OUT_OF_REACH,), (0.0,) * 3, (0.0,) * 3, (0.0,)]
+    idle += [(0.0,)]
+    idle += [(0.0,) * 9, (0.0,), (0.0,), (0.0,)]
     return _Slots(*each_active(points.places, points.count, posed, shared, tables, idle))
 
 
@@ -1113,16 +1375,18 @@ def _active_step(
     states: Sequence[PointState],
     v: Sequence[Scalar],
     v_free: Sequence[Scalar],
+    v_start: Sequence[Scalar],
     h: Scalar,
     tolerance: Scalar,
     *,
     convex: bool,
     bounds: Sequence[BoundRow],
+    acting: ActingForces | None,
 ) -> RigidStep:
     """Return what contacts make of a step; the points that are near have slots: `rigid_step`."""
     nv, slots, places = len(v), len(points), points.places
     carried = [x for state in states for x in (*state.force, state.sticking)]
-    found = _posed_slots(points, compliance, carried, v, v_free, h)
+    found = _posed_slots(points, compliance, carried, (v, v_free, v_start), h)
     joints = [
         _posed_bound(bound, square, v_free, h)
         for bound, square in zip(bounds, compliance.shoes, strict=True)
@@ -1131,6 +1395,9 @@ def _active_step(
     groups += [PointGroup(OWN, 1, tuple(range(nv)))] * slots
     most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
     step = ContactStep(compliance.size, groups, most, convex=convex, slots=slots)
+    jumped = _any_jumped(found.jumps, found.guess[2::3])
+    lag = _lag(acting, jumped)
+    turned = _acting_impulses(acting, found.turned, jumped)
     result = step.apply(
         [
             *rows,
@@ -1153,62 +1420,77 @@ def _active_step(
             *found.stuck,
             h,
             tolerance,
+            *(0.0,) * (3 * len(joints)),
+            *_acting_impulses(acting, found.guess, jumped),
+            *_felt_impulses(acting, compliance, jumped),
+            *(0.0,) * len(joints),
+            *(lag,) * slots,
+            lag,
             *found.between,
             points.count,
         ]
     )
     fixed = len(joints)
-    total = fixed + slots
-    sizes = (3 * total, compliance.size, compliance.size, total)
-    starts = itertools.pairwise(itertools.accumulate(sizes, initial=0))
-    p, y, shifts, slip = (result[i:j] for i, j in starts)
-    moved, shifted = compliance.response(y), compliance.response(shifts)
-    mean = tuple(0.5 * (a + b) + c for a, b, c in zip(v, v_free, shifted, strict=True))
+    p, y, shifts, slip, acted, (fastest, *report) = _parts(result, fixed + slots, compliance.size)
+    change = [a - b for a, b in zip(y, acted, strict=True)]
+    shifted = compliance.response([a - 0.5 * b for a, b in zip(shifts, acted, strict=True)])
+    bounced = _bounced(found.approach, found.restitution, p[3 * fixed :])
+    bounces = functools.reduce(np.maximum, bounced) > 0.5
+    elastic = where_needed(
+        bounces,
+        lambda: _elastic_share(
+            compliance, v_free, change, found.approach, found.hold, p[3 * fixed :]
+        ),
+        1.0,
+    )
+    p, y, change = ([elastic * x for x in values] for values in (p, y, change))
+    moved = compliance.response(change)
     v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
     own, slip = p[3 * fixed :], slip[fixed:]
-    fastest: Scalar = 0.0
-    pushed: Scalar = 0.0
-    for k in range(slots):
-        b = found.b[3 * k : 3 * k + 2]
-        fastest = np.maximum(fastest, b[0] * b[0] + b[1] * b[1])
-        pushed = pushed + own[3 * k + 2] * own[3 * k + 2]
+    pushed, opened = _opened(bounced, own)
     still, per_time = MIN_SLIP_SHARE * MIN_SLIP_SHARE * fastest, -1.0 / h
 
     def after(shared: list[Scalar], axes: list[Scalar], *rest: list[Scalar]) -> Any:
-        (p, mu, slip), (still, per_time) = rest, shared
+        (p, turned, mu, slip, opens), (still, per_time) = rest, shared
         of = (tuple(axes[:3]), tuple(axes[3:6]), tuple(axes[6:]))
-        state = _state_after(of, tuple(p), mu[0], slip[0], still, per_time)
-        return [[*state.force, state.sticking]]
+        state = _state_after(of, p, turned, mu[0], slip[0], opens[0], still, per_time)
+        return [[*state.force, state.sticking, *state.mean]]
 
-    widths = (9, 3, 1, 1)
-    values = (found.axes, own, found.mu, slip)
+    widths = (9, 3, 3, 1, 1, 1)
+    values = (found.axes, own, turned, found.mu, slip, opened)
     tables = [(RowTable(slots, n, SLOT), x) for n, x in zip(widths, values, strict=True)]
-    (held,) = each_active(places, points.count, after, [still, per_time], tables, [(0.0,) * 4])
-    in_slots = [held[4 * k : 4 * k + 4] for k in range(slots)]
-    every = spread_rows(places, in_slots, [0.0] * len(carried))
-    residual, sweeps, worst = result[-3:]
+    (held,) = each_active(places, points.count, after, [still, per_time], tables, [(0.0,) * 7])
+    in_slots = [held[7 * k : 7 * k + 7] for k in range(slots)]
+    every = spread_rows(places, in_slots, [0.0] * (7 * len(states)))
+    residual, sweeps, worst = report
     residual = require(points.total <= float(slots), residual, TOO_MANY)
     # numbers of points come first
     slot = np.where(worst < float(fixed), -1.0, worst - float(fixed))
     ((point,),) = picked_rows([slot], places, 1)
     worst = np.where(worst < float(fixed), worst + float(len(states)), point)
+    lands = _lands_in_slots(found, joints, p)
     return RigidStep(
         v_after,
-        mean,
-        [PointState(tuple(every[k : k + 3]), every[k + 3]) for k in range(0, len(every), 4)],
+        [
+            PointState(tuple(every[k : k + 3]), every[k + 3], tuple(every[k + 4 : k + 7]))
+            for k in range(0, len(every), 7)
+        ],
         pushed > 0.0,
         residual,
         sweeps,
         worst,
         where_needed(
             residual > np.maximum(tolerance, CHECKED_RESIDUAL),
-            lambda: _pressed_slots(points, found, y[:nv]),
+            lambda: _pressed_slots(points, found, change[:nv]),
             Pressed(0.0, 0.0, 0.0),
         ),
         shifted,
-        [p[3 * k + (2 if bound.friction is None else 0)] for k, bound in enumerate(bounds)],
-        _lands_in_slots(found, joints, p),
-        [tuple(one[:3]) for one in in_slots],
+        _along_joints(bounds, p),
+        lands,
+        *_joint_impulses(compliance, y, acted, acting, bounds, p),
+        bounces,
+        ~lands & _is_steady(own, found.guess, acting),
+        [tuple(one[4:]) for one in in_slots],
     )
 
 
@@ -1262,7 +1544,7 @@ def _posed_bound(bound: BoundRow, square: Scalar, v_free: Sequence[Scalar], h: S
             (speed, 0.0, toward), 1.0, Closing(toward, 0.0, 1.0), guess, 0.5 * h * toward
         )
     ahead = bound.gap + h * bound.speed
-    closing = closing_of(bound.gap, ahead, bound.speed, speed, h)
+    closing = closing_of(bound.gap, ahead, bound.speed, speed, bound.speed, h)
     end = ahead + 0.5 * h * (speed - bound.speed)
     return _PosedBound((0.0, 0.0, closing.bound), 0.0, closing, (0.0, 0.0, bound.held), end)
 
@@ -1274,6 +1556,56 @@ def _lands(closing: Sequence[Closing], p: Sequence[Scalar]) -> Scalar:
         hit = (one.approach > RESTING_SHARE) & (p[3 * k + 2] > 0.0)
         found = np.maximum(found, np.where(hit, 1.0, 0.0))
     return found > 0.5
+
+
+def _elastic_share(
+    compliance: Compliance,
+    v: Sequence[Scalar],
+    change: Sequence[Scalar],
+    approach: Sequence[Scalar],
+    hold: Sequence[Scalar],
+    p: Sequence[Scalar],
+) -> Scalar:
+    """Return the share of impulses that leaves no more energy than there was before a bounce.
+
+    Contacts that land one after the other within a step would be given more.
+
+    Args:
+        compliance: The inverse mass matrix.
+        v: Velocity that impulses change.
+        change: A^T p, without what acted within the step.
+        approach: Share of the speed of approach in what each point removes.
+        hold: What forces add to the speed of approach of each point.
+        p: Impulses of the points.
+    """
+    assert compliance.gathered is not None
+    nv = len(v)
+    linear = _sum_of_products(v, compliance.gathered(change[:nv]))
+    square = 0.5 * _sum_of_products(change, change)
+    # forces take from what has bounced what they gave before
+    taken: Scalar = 0.0
+    for k, (speed, own) in enumerate(zip(approach, hold, strict=True)):
+        taken = taken + np.where(speed > RESTING_SHARE, p[3 * k + 2] * own, 0.0)
+    allowed = _ratio(-taken - linear, square)
+    return np.where(allowed > LEAST_ELASTIC_SHARE, np.minimum(allowed, 1.0), 1.0)
+
+
+def _bounced(
+    approach: Sequence[Scalar], restitution: Sequence[Scalar], p: Sequence[Scalar]
+) -> list[Scalar]:
+    """Return for each point whether restitution returns something of its impulse: 1 or 0."""
+    return [
+        np.where((speed > RESTING_SHARE) & (e > 0.0) & (p[3 * k + 2] > 0.0), 1.0, 0.0)
+        for k, (speed, e) in enumerate(zip(approach, restitution, strict=True))
+    ]
+
+
+def _opened(bounced: Sequence[Scalar], p: Sequence[Scalar]) -> tuple[Scalar, list[Scalar]]:
+    """Return the sum of squares of normal impulses, and of each point if the step left it open."""
+    normal = p[2::3]
+    total = functools.reduce(lambda a, b: a + b * b, normal, 0.0)
+    least = LEAST_HOLD * np.sqrt(total)
+    return total, [np.where(x <= least, 1.0, hit) for x, hit in zip(normal, bounced, strict=True)]
 
 
 def _pressed(points: Sequence[PointRows], problem: ContactProblem, v: Scalars) -> Pressed:
@@ -1300,9 +1632,11 @@ def _pressed(points: Sequence[PointRows], problem: ContactProblem, v: Scalars) -
 
 def _state_after(
     axes: tuple[Vec3, Vec3, Vec3],
-    p: Scalars,
+    p: Sequence[Scalar],
+    turned: Sequence[Scalar],
     mu: Scalar,
     slip: Scalar,
+    opened: Scalar,
     still: Scalar,
     per_time: Scalar,
 ) -> PointState:
@@ -1311,27 +1645,42 @@ def _state_after(
     Args:
         axes: Its axes.
         p: Its impulse along them [N s].
+        turned: By how much the impulse of the last step differs with the directions of the start.
         mu: Its coefficient of friction.
         slip: Its slip velocity per tangential impulse.
+        opened: Whether the step left it open: 1 or 0.
         still: Square of the slip velocity up to which it sticks [m^2/s^2].
         per_time: -1 over the length of the step [1/s].
     """
     square = slip * slip * (p[0] * p[0] + p[1] * p[1])
+    mean = tuple(a + 0.5 * b for a, b in zip(p, turned, strict=True))
     return PointState(
-        tuple(per_time * x for x in of_axes(axes, p)),
+        tuple(np.where(opened > 0.5, 0.0, per_time * x) for x in of_axes(axes, p)),
         np.where((p[2] > 0.0) & (mu > 0.0) & (square <= still), 1.0, 0.0),
+        tuple(per_time * x for x in of_axes(axes, mean)),
     )
 
 
-def closing_of(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Scalar) -> Closing:
+def closing_of(
+    gap: Scalar,
+    ahead: Scalar,
+    steady: Scalar,
+    after: Scalar,
+    begun: Scalar,
+    h: Scalar,
+    pushed: Any = False,
+) -> Closing:
     """Return how a gap closes.
 
     Args:
         gap: At the start of the step [m].
-        ahead: At its end, if v stayed the same [m].
-        steady: Normal velocity there, if v stayed the same [m/s].
-        after: Normal velocity there without contact [m/s].
+        ahead: At q_1 [m].
+        steady: Normal velocity there at v_1 [m/s].
+        after: Normal velocity there at v_f [m/s].
+        begun: Normal velocity there at v_0 [m/s].
         h: Length of the step [s].
+        pushed: Whether the contact was closed at the end of the last step: what that left of gap
+            and speed is no collision.
     """
     before = 2.0 * (ahead - gap) / h - steady
     rate = (after - before) / h
@@ -1342,25 +1691,33 @@ def closing_of(gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Sca
     root = np.sqrt(np.where(square > 0.0, square, 0.0))
     left = np.where(crossed, 2.0 * end / np.where(crossed, after - root, -1.0), h)
     left = np.minimum(np.maximum(left, 0.0), h)
-    approach = np.maximum(rate * left - after, 0.0)
-    hold = np.maximum(-rate * left, 0.0)
+    # impulses act with the normals and lever arms of the end, along which forces change velocities:
+    # elastic collisions keep the energy
+    hold = -left * (after - begun) / h
+    approach = np.maximum(-after - hold, 0.0)
     # gaps and speeds that tolerances leave are those of rest
     closes = end < GAP_TOLERANCE
-    rests = (approach <= REST_SPEED) & (gap <= REST_GAP)
+    least = REST_GAP + LEFT_ACCELERATION * h * h
+    closed = pushed & (gap <= np.maximum(least, 0.5 * h * (begun - after)))
+    still = np.maximum(REST_SPEED, RESTING_SHARE * np.abs(after - begun))
+    closed = closed | ((gap <= REST_GAP) & (np.abs(begun) <= still))
+    rests = ((approach <= REST_SPEED) & (gap <= REST_GAP)) | closed
     slow = approach * h <= 2.0 * GAP_TOLERANCE
     approach = np.where(slow | rests, 0.0, approach)
     left = np.where(rests | (slow & (gap <= GAP_TOLERANCE)), h, left)
-    removed = np.where(closes, _ratio(approach, approach + hold), 0.0)
+    removed = np.minimum(np.where(closes, _ratio(approach, -after), 0.0), MOST_REMOVED)
     share = np.where(closes, left / h, 1.0)
     # the instant of closing changes with the root of the gap: not where there is none
     lands = removed > RESTING_SHARE
     # gaps that other contacts close later end at zero, with whatever speed; of those that are
     # closed, this would reverse the speed in every step
-    touches = (gap <= REST_GAP) & (ahead <= REST_GAP)
+    stays = closed & (ahead <= h * np.abs(after) + np.maximum(gap, REST_GAP))
+    touches = ((gap <= REST_GAP) & (ahead <= REST_GAP)) | stays
     return Closing(
         np.where(closes | touches, after, 2.0 * end / h),
         np.where(lands, removed, frozen(removed)),
         np.where(lands, share, frozen(share)),
+        np.where(closes, hold, 0.0),
     )
 
 

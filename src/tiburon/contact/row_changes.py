@@ -96,13 +96,6 @@ class RowChanges(NamedTuple):
     force: list[list[list[Scalar]]]
     """For each set of impulses, the derivative of J^T f, nv rows of nv columns."""
 
-    def by_contact(self) -> list[list[Scalar]]:
-        """Return all rows for the first joint velocity, three per point."""
-        tangential, normal = self.tangential[0], self.normal[0]
-        return [
-            row for k, last in enumerate(normal) for row in (*tangential[2 * k : 2 * k + 2], last)
-        ]
-
 
 def row_changes(
     plan: Plan,

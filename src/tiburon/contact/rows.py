@@ -39,6 +39,7 @@ from tiburon.spatial.vec3 import (
     matrix_vector,
     scale,
     subtract,
+    transpose,
 )
 from tiburon.trace.regions import function, where_needed
 from tiburon.trace.regions.lanes import lanes
@@ -56,6 +57,17 @@ ContactRow = dict[int, Scalar]
 
 NEAR_GAP = 1e-4
 """Distance of bounding spheres up to which shapes may touch [m]."""
+
+JUMP_RATIO = 1600.0
+"""Square of the way of a contact point relative to the squares of those of its shapes above which
+it jumps: it runs over flat sides of a rolling ellipsoid tens of times as fast as these move."""
+
+JUMP_LENGTH = 1e-6
+"""Way of a contact point that is no jump [m]."""
+
+LEAST_COSINE = 0.995
+"""Cosine of the angle between normals at both ends of a step below which a contact point jumps:
+over the edge of a triangle, or of a body on another one."""
 
 MIN_DISTANCE = 1e-9
 """Least distance of centers that has a direction [m]."""
@@ -172,6 +184,14 @@ class PointRows(NamedTuple):
 
     between: bool = False
     """Whether both bodies move."""
+
+    start: Vec3 | None = None
+    """Normal at the start of the step, world axes; None where there is no step."""
+
+    jumps: Scalar = 0.0
+    """Whether it is farther from where it was at the start than shapes move in the step: 1 or 0.
+
+    Points of shapes may change places within a step."""
 
     def velocity(self, v: Sequence[Scalar]) -> Scalars3:
         """Return the relative velocity along each axis [m/s], for joint velocities v."""
@@ -438,7 +458,7 @@ def swept_rows(
     plans: tuple[Plan, Plan],
     start: Sequence[Scalar],
     end: Sequence[Scalar],
-    v: Sequence[Scalar],
+    v: tuple[Sequence[Scalar], Sequence[Scalar]],
     h: Scalar,
     candidates: Sequence[Candidate],
     p: Sequence[Scalar],
@@ -452,8 +472,8 @@ def swept_rows(
     Args:
         plans: Layout of the model at the start and at the end, which differ in prescribed motion.
         start: Position at the start [m or rad], nq scalars.
-        end: Position at the end, with constant velocity, nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
+        end: Position at its end, nq scalars.
+        v: Joint velocities at both [m/s or rad/s], nv scalars each.
         h: Length of the step [s].
         candidates: The shapes that may touch.
         p: Run-time parameters; see `contact_geometry`.
@@ -488,9 +508,9 @@ def swept_rows(
             """Return displacements per step of both origins, at the start and at the end."""
             return tuple(
                 tuple(
-                    _displacement(of, q, there, part, at.p, v, h)
-                    for of, q, there, at in zip(
-                        plans, (start, end), (places_before, places), one, strict=True
+                    _displacement(of, q, there, part, at.p, own, h)
+                    for of, q, there, at, own in zip(
+                        plans, (start, end), (places_before, places), one, v, strict=True
                     )
                 )
                 for part, one in zip(parts, placed, strict=True)
@@ -499,19 +519,61 @@ def swept_rows(
         share, found = swept_geometry(candidate, crossing, speeds, tuple(before[some]), plain)
         points += found
         when += [share] * len(found)
-    rows = _rows(plan, end, places, candidates, points)
+    shapes = [
+        [
+            tuple(
+                part_place(of, there, part)
+                for of, there in zip(plans, (places_before, places), strict=True)
+            )
+            for part in (candidate.first, candidate.second)
+            if plan.frame(part.body).body != WORLD_BODY
+        ]
+        for candidate in candidates
+        for _ in range(candidate.point_count)
+    ]
+    rows = [
+        row._replace(start=one.normal, jumps=jumps(one, row.geometry, moved))
+        for row, one, moved in zip(
+            _rows(plan, end, places, candidates, points), before, shapes, strict=True
+        )
+    ]
     gaps = [geometry.gap for geometry in before]
     for k, share in enumerate(when):
         if share is None:
             continue
         # gaps of swept contacts are those at first contact
-        rate, gap, swept = h * rows[k].velocity(v)[2], rows[k].geometry.gap, share < 1.0
+        rate, gap, swept = h * rows[k].velocity(v[1])[2], rows[k].geometry.gap, share < 1.0
         # shapes that meet later did not overlap at the start
         first = np.where(share > 0.0, np.maximum(gap - share * rate, 0.0), gap)
         gaps[k] = np.where(swept, first, gaps[k])
         ahead = np.where(swept, gap + (1.0 - share) * rate, gap)
         rows[k] = rows[k]._replace(geometry=rows[k].geometry._replace(gap=ahead))
     return gaps, rows
+
+
+def jumps(
+    before: ContactGeometry, after: ContactGeometry, shapes: Sequence[tuple[Place, ...]]
+) -> Scalar:
+    """Return whether a contact point is not where it was on its shapes, or turned: 1 or 0.
+
+    Args:
+        before: The point at the start of a step.
+        after: The same at its end.
+        shapes: Poses at both of the shapes that move.
+    """
+
+    def square(a: Vec3, b: Vec3) -> Scalar:
+        way = subtract(b, a)
+        return dot(way, way)
+
+    way: Scalar = 0.0
+    for first, last in shapes:
+        arm = matrix_vector(transpose(first.R), subtract(before.point, first.p))
+        carried = add(last.p, matrix_vector(last.R, arm))
+        way = way + square(first.p, last.p) + square(before.point, carried)
+    far = square(before.point, after.point) > JUMP_RATIO * way + JUMP_LENGTH**2
+    turned = dot(before.normal, after.normal) < LEAST_COSINE
+    return np.where(far | turned | (after.gap >= NO_CONTACT), 1.0, 0.0)
 
 
 def swept_geometry(

@@ -103,7 +103,7 @@ def grasp_control(robot: Model, start: Any) -> Callable[[Any], Any]:
             held = joint.endswith("joint_2")
             # second joints close beyond the glass, with bounded torque; the others hold
             wanted = float(start[i]) + (-2.0 * OPEN * closed if held else 0.0)
-            torque = 4.0 * (wanted - state.q[i]) - 0.02 * state.v[j]
+            torque = 4.0 * (wanted - state.q[i]) - 0.012 * state.v[j]
             most = GRIP_TORQUE if held else 0.25
             forces[j] = np.clip(torque, -most, most)
         return forces

@@ -307,6 +307,14 @@ class TreeMetric:
             found.append(total)
         return tuple(found)
 
+    def multiply_transpose(self, x: Scalars) -> tuple[Scalar, ...]:
+        """Return L^T times a vector."""
+        found = list(x)
+        for i, columns in enumerate(self._columns):
+            for place, j in enumerate(columns[:-1], start=self._starts[i]):
+                found[j] = found[j] + self._entries[place] * x[i]
+        return tuple(found)
+
 
 class _ArticulatedBody(NamedTuple):
     """Factors of H at one body: W and 1/d of each joint direction."""
@@ -478,6 +486,25 @@ class ArticulatedMetric:
         root = _BodyAcceleration((), Motion.zero())
         visits = outward(plan, self._accelerate, root, self._factors, rates, lanes=self._lanes)
         return tuple(qdd for visit in visits for qdd in visit.qdd)
+
+    def multiply_transpose(self, x: Scalars) -> tuple[Scalar, ...]:
+        """Return L^T times a vector."""
+        plan, q = self._plan, self._q
+
+        def gather(
+            body: PlanBody, p: Force, shares: tuple[Scalar, ...], factors: _ArticulatedBody
+        ) -> tuple[tuple[Scalar, ...], Force]:
+            found: list[Scalar] = []
+            columns = body.joint.subspace(q[body.q])
+            for S, W, share in reversed(list(zip(columns, factors.W, shares, strict=True))):
+                found.append(share + S.dot(p))
+                p = p + W * share
+            return tuple(found[::-1]), factors.X.force_to_parent(p)
+
+        shares = [tuple(x[i] for i in range(body.v.start, body.v.stop)) for body in plan.bodies]
+        rest = [Force.zero() for _ in plan.bodies]
+        visits = inward(plan, gather, rest, shares, self._factors, lanes=self._lanes)
+        return tuple(tau for own in visits for tau in own)
 
 
 def articulated_metric(plan: Plan, q: Scalars) -> Metric:

@@ -2,14 +2,16 @@
 
 Contacts keep their modes: a point that sticks goes on sticking, one that slides goes on sliding,
 one that is open stays so. A contact that is held closed throughout the step stays closed; one that
-closes within it does so earlier or later. The parts of the step (`System.touch`, `rigid_step`) are
-differentiated one by one and multiplied (`ContactChain`).
+closes within it does so earlier or later. No contact forces of a step before act: the method leads
+to q_1 and v_1 without contact (`rk4_changes`); what impulses make of these is differentiated part
+by part and multiplied onto that (`ContactChain`). Restitution is left to `step_derivative.py`.
 
 Symbols: as in `tiburon.contact.rigid` and `tiburon.trace.primitives.contact_chain`.
 """
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,11 +21,6 @@ from tiburon.actuation.contact_element import POINT_STATES
 from tiburon.actuation.contact_models import ContactModel, contact_elements
 from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.algorithms.crba import chosen_mass_elements
-from tiburon.algorithms.derivatives.dynamics import (
-    AccelerationTerms,
-    acceleration_terms,
-    solved_derivatives,
-)
 from tiburon.algorithms.derivatives.inverse_dynamics import (
     ForceVectors,
     force_matrices,
@@ -41,7 +38,6 @@ from tiburon.algorithms.traversal import each
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.candidates import (
     Candidate,
-    Surface,
     number_count,
     numbers_of,
     refuse_meshes,
@@ -65,14 +61,17 @@ from tiburon.functions.library import LibraryFunction, depends_on_time, inputs_o
 from tiburon.functions.parameters import surfaces_by_name
 from tiburon.loops.metric import TreeMetric
 from tiburon.model import Joint, Model, Plan, PlanBody, World
+from tiburon.model.plan import WORLD_BODY
 from tiburon.simulation.contact_modes import contact_modes
 from tiburon.simulation.contact_start import contact_states
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.linearization import (
     ContactLinearization,
+    Rk4Changes,
     joint_move,
     rk4_changes,
     rotating_joints,
+    stage_derivatives,
 )
 from tiburon.simulation.step_derivative import step_derivative_kernel
 from tiburon.simulation.system import System
@@ -90,7 +89,7 @@ from tiburon.trace.primitives.contact_phases import (
 from tiburon.trace.primitives.friction_derivative import FrictionResponse
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.program import Input
-from tiburon.trace.regions import function, where_needed
+from tiburon.trace.regions import function
 from tiburon.trace.value import Value
 
 __all__ = ["StepChanges", "contacts_of", "linearize_contact", "step_changes", "step_kernel_of"]
@@ -103,63 +102,62 @@ than that of runs, since derivatives of points that slide magnify it a hundredfo
 
 
 class _RotatingJoint:
-    """A joint whose variables do not simply add: its blocks of the chain."""
+    """A joint whose variables do not simply add: its blocks at the end of a step."""
 
     def __init__(self, manifold: Manifold, joint: Joint, q: slice, v: slice) -> None:
         self.q, self.v, self.joint, self._manifold = q, v, joint, manifold
         self._place = manifold.first_like(joint.name)
-        self.moved = joint_move(manifold, joint)
-        self.free = manifold.function(("free", self._place), self._free)
-        self.last = manifold.function(("last", self._place), self._last)
+        self._moved = joint_move(manifold, joint)
+        self._ahead = manifold.function(("ahead", self._place), self._reexpressed)
+        self._last = manifold.function(("last", self._place), self._arrived)
 
-    def _free(self, q: Scalars, v: Scalars, vd: Scalars, h: Scalar) -> list[list[Scalar]]:
-        """Return the derivatives of the velocity at the end without contact, by v and by vd."""
-        n, joint, manifold, place = self.joint.nv, self.joint, self._manifold, self._place
+    def _reexpressed(self, v: Scalars, q: Scalars, end: Scalars) -> list[list[Scalar]]:
+        """Return the derivatives of the velocity at the start in the axes of the end.
 
-        def call(given: list[Any]) -> tuple[Sequence[Any], list[list[float]]]:
-            rate, change = tuple(given[:n]), tuple(given[n:])
-            middle = tuple(joint.move(q, [0.5 * h * x for x in rate]))
-            ahead = tuple(joint.move(q, [h * x for x in rate]))
-            hidden = manifold.convective_joint(place, rate)
-            step = tuple(h * (a + b) for a, b in zip(change, hidden, strict=True))
-            start = manifold.reexpress_joint(place, rate, q, ahead)
-            later = manifold.reexpress_joint(place, step, middle, ahead)
-            return [a + b for a, b in zip(start, later, strict=True)], np.eye(2 * n).tolist()
+        By the velocity, and by both positions; a row of scalars each.
+        """
+        n, m, joint = self.joint.nv, self.joint.nq, self.joint
 
-        _, tangents = values_and_tangents(call, [*v, *vd])
-        return [_block(tangents[k : k + n]) for k in (0, n)]
+        def call(given: list[Any]) -> tuple[Sequence[Any], list[list[Any]]]:
+            rate, first, last = (tuple(x) for x in (given[:n], given[n : n + m], given[n + m :]))
+            found = self._manifold.reexpress_joint(self._place, rate, first, last)
+            units = np.eye(n).tolist()
+            none: list[Any] = [0.0] * m
+            directions = [[*unit, *none, *none] for unit in units]
+            still: list[Any] = [0.0] * n
+            for unit in units:
+                directions.append([*still, *joint.position_rate(first, unit), *none])
+            for unit in units:
+                directions.append([*still, *none, *joint.position_rate(last, unit)])
+            return found, directions
 
-    def _last(
-        self, q: Scalars, v: Scalars, mean: Scalars, after: Scalars, h: Scalar
-    ) -> list[list[Scalar]]:
-        """Return the derivatives of the velocity at the end, by v, the mean velocity and v+."""
-        n, joint, manifold, place = self.joint.nv, self.joint, self._manifold, self._place
-
-        def call(given: list[Any]) -> tuple[Sequence[Any], list[list[float]]]:
-            ahead = tuple(joint.move(q, [h * x for x in given[:n]]))
-            end = joint.normalize(joint.move(q, [h * x for x in given[n : 2 * n]]))
-            found = manifold.reexpress_joint(place, tuple(given[2 * n :]), ahead, tuple(end))
-            return found, np.eye(3 * n).tolist()
-
-        _, tangents = values_and_tangents(call, [*v, *mean, *after])
+        _, tangents = values_and_tangents(call, [*v, *q, *end])
         return [_block(tangents[k : k + n]) for k in (0, n, 2 * n)]
 
-    def blocks(
-        self, q: Scalars, v: Scalars, vd: Scalars, mean: Scalars, after: Scalars, h: Scalar
-    ) -> list[Scalar]:
-        """Return all blocks in the order of `BLOCKS`, for the variables of the whole robot."""
-        own, rate, (i, j) = q[self.q], v[self.v], (self.q, self.v)
-        found: list[Scalar] = []
-        for duration in (0.5 * h, h):
-            moved = self.moved(own, tuple(duration * x for x in rate))
-            found += [*moved.by_start, *(duration * x for x in moved.by_step)]
-        for block in self.free(own, rate, vd[j], h):
-            found += block
-        arrived = self.moved(own, tuple(h * x for x in mean[j]))
-        found += [*arrived.by_start, *(h * x for x in arrived.by_step)]
-        for block in self.last(q[i], rate, mean[j], after[j], h):
-            found += block
+    def _arrived(self, after: Scalars, shift: Scalars, q: Scalars, h: Scalar) -> list[list[Scalar]]:
+        """Return the derivatives of the velocity at the end, by that before and by the shift."""
+        n, joint = self.joint.nv, self.joint
+
+        def call(given: list[Any]) -> tuple[Sequence[Any], list[list[float]]]:
+            end = joint.normalize(joint.move(q, [h * x for x in given[n:]]))
+            rate = tuple(given[:n])
+            found = self._manifold.reexpress_joint(self._place, rate, q, tuple(end))
+            return found, np.eye(2 * n).tolist()
+
+        _, tangents = values_and_tangents(call, [*after, *shift])
+        return [_block(tangents[k : k + n]) for k in (0, n)]
+
+    def start(self, v: Scalars, q: Scalars, end: Scalars) -> list[list[Scalar]]:
+        """Return the derivatives of v_0 by velocity and position at the start, and by q_1."""
+        found: list[list[Scalar]] = self._ahead(v[self.v], q[self.q], end[self.q])
         return found
+
+    def blocks(self, q: Scalars, shift: Scalars, after: Scalars, h: Scalar) -> list[Scalar]:
+        """Return all blocks in the order of `BLOCKS`, for the variables of the whole robot."""
+        own = tuple(shift[self.v])
+        moved = self._moved(q[self.q], tuple(h * x for x in own))
+        last = self._last(after[self.v], own, q[self.q], h)
+        return [*moved.by_start, *(h * x for x in moved.by_step), *last[0], *last[1]]
 
 
 def _block(columns: Sequence[Sequence[Scalar]]) -> list[Scalar]:
@@ -170,14 +168,9 @@ def _block(columns: Sequence[Sequence[Scalar]]) -> list[Scalar]:
 class StepChanges(NamedTuple):
     """A step with contact, to first order."""
 
-    A: Any
-    """Change with x = [dq, v], shape (2 nv, 2 nv)."""
-
-    B: Any
-    """Change with the joint forces, shape (2 nv, nv)."""
-
-    touched: Scalar
-    """Whether there were impulses; without them the step is another one."""
+    rows: Sequence[Scalar]
+    """Changes of position (as a step) and velocity with those at the start and with the joint
+    force: 2 nv rows of 3 nv scalars."""
 
     modes: list[Scalar]
     """Of each contact point: 0 open, 1 sticking, 2 sliding."""
@@ -190,7 +183,7 @@ class StepChanges(NamedTuple):
 
 
 class _Balance:
-    """Balance of momentum of a tree at the end of a step of constant velocity."""
+    """Balance of momentum of a tree at q_1."""
 
     def __init__(self, plan: Plan, q: Scalars, metric: TreeMetric | None) -> None:
         self._plan, self._q = plan, q
@@ -247,18 +240,18 @@ class _Contacts(NamedTuple):
     """The contacts of a step and what the chain takes of them."""
 
     compliance: Compliance
-    surfaces: list[Surface]
     matrix: ContactMatrix
     problem: ContactProblem
     phases: ContactPhases
     J: list[list[Scalar]]
-    """Rows of all points at the end of a step of constant velocity."""
+    """Rows of all points at q_1."""
 
     J0: list[list[Scalar]]
     """Normal rows at the start."""
 
-    slopes: list[Scalar]
-    """Derivatives of bound, approach and share of each point."""
+    slopes: list[list[list[Scalar]]]
+    """Derivatives of bound, approach and share of each point by the gap at the start, the gap at
+    q_1, and the normal velocities there at v_1 and at v_0."""
 
     @property
     def points(self) -> int:
@@ -275,62 +268,81 @@ class _Contacts(NamedTuple):
             given.append((own, *([row[i] for i in support] for row in rows)))
         return [x for found in for_contacts(_rates_along, given) for x in found]
 
-    def packed(self, changes: RowChanges) -> tuple[list[list[int]], list[Scalar]]:
-        """Return the supports of all points, and their `ROWS` over them."""
-        supports, found = [], []
+    def packed(
+        self,
+        changes: RowChanges,
+        begun: tuple[list[list[Scalar]], ...],
+        h: Scalar,
+    ) -> tuple[list[list[int]], list[Scalar]]:
+        """Return the supports of all points, and their `ROWS` over them.
+
+        Args:
+            changes: Changes of the rows with q_1, for v+, v_1, v_0 and s.
+            begun: Changes of the normal velocities at v_0 with the velocity and the position at
+                the start, and with q_1 besides that of the rows.
+            h: Length of the step [s].
+        """
+        supports, given = [], []
         for k, start in enumerate(self.J0):
             after, moments = (rows[2 * k : 2 * k + 2] for rows in changes.tangential)
             normal = [rows[k] for rows in changes.normal]
-            rows = [*self.J[3 * k : 3 * k + 3], start, *after, *normal, *moments]
+            J, of_begun = self.J[3 * k : 3 * k + 3], [rows[k] for rows in begun]
+            rows = [*J, start, *after, *moments, *normal, *of_begun]
             support = [i for i, column in enumerate(zip(*rows, strict=True)) if _some(column)]
             supports.append(support)
-            found += [row[i] for row in rows for i in support]
-        return supports, found
+            bound, approach, share = self.slopes[k]
+            # a sudden share of 1 is a bound
+            sudden = self.phases.sudden[k]
+            weights = (
+                0.5 * self.problem.closing[k].share * np.where(sudden < 1.0, 1.0, 0.0),
+                0.5 + 0.5 * sudden,
+            )
+            lasting = [
+                weights[0] * a + weights[1] * b for a, b in zip(approach, share, strict=True)
+            ]
+            given.append(([h], bound, lasting, *([row[i] for i in support] for row in rows)))
+        return supports, [x for found in for_contacts(_point_rows, given) for x in found]
+
+
+def _point_rows(
+    h: list[Scalar],
+    bound: list[Scalar],
+    lasting: list[Scalar],
+    *rows: list[Scalar],
+) -> list[Scalar]:
+    """Return the `ROWS` of a point from its derivatives, over its support."""
+    J1, J2, Jn, J0, T1, T2, M1, M2, after, steady, begun, shifted, by_v, by_q, by_q1 = rows
+    ends = [a + b for a, b in zip(begun, by_q1, strict=True)]
+    with_q1 = [
+        [
+            slope[1] * a + slope[2] * b + slope[3] * c
+            for a, b, c in zip(Jn, steady, ends, strict=True)
+        ]
+        for slope in (bound, lasting)
+    ]
+    bound_q1 = [a + b - c for a, b, c in zip(with_q1[0], after, steady, strict=True)]
+    gap = [x / h[0] + y for x, y in zip(Jn, shifted, strict=True)]
+    with_v1 = [[slope[2] * x for x in Jn] for slope in (bound, lasting)]
+    with_q = [
+        [slope[0] * a + slope[3] * b for a, b in zip(J0, by_q, strict=True)]
+        for slope in (bound, lasting)
+    ]
+    with_v = [[slope[3] * x for x in by_v] for slope in (bound, lasting)]
+    found = [T1, T2, bound_q1, with_q1[1], M1, M2, gap, J1, J2, *with_v1, *with_q, *with_v]
+    return [x for row in found for x in row]
+
+
+def _along(row: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
+    return sum((a * b for a, b in zip(row, v, strict=True)), 0.0)
 
 
 def _rates_along(v: list[Scalar], *rows: list[Scalar]) -> list[Scalar]:
-    return [sum((a * b for a, b in zip(row, v, strict=True)), 0.0) for row in rows]
+    return [_along(row, v) for row in rows]
 
 
 def _some(values: Sequence[Scalar]) -> bool:
     """Return whether some value is not the constant zero."""
     return any((x.graph.constant_of(x.node) if isinstance(x, Value) else x) != 0.0 for x in values)
-
-
-def _stage_functions(
-    around: Setting, tau: Scalars
-) -> tuple[Callable[..., AccelerationTerms], Callable[..., list[list[Scalar]]]]:
-    """Return `acceleration_terms` of a tree, and `solved_derivatives`, each traced once.
-
-    Both are functions of position, velocity and time.
-    """
-    arrays = tuple(tuple(scalars(array)) for array in around.arrays)
-
-    @function
-    def terms(q: Scalars, v: Scalars, tau: Scalars, arrays: Any, *time: Scalar) -> Any:
-        inside = around._replace(arrays=arrays, external=None)
-        position, rate, force = map(JointVector, (q, v, tau))
-        return turned(acceleration_terms(inside.at(position, rate, *time), position, rate, force))
-
-    def turned(found: AccelerationTerms) -> AccelerationTerms:
-        # columns one after the other, as the chain takes them: they are copied as they are
-        n = around.model.nv
-        by_q, by_v = ([x for j in range(n) for x in part[j::n]] for part in found[2:])
-        return found._replace(by_q=by_q, by_v=by_v)
-
-    @function
-    def derivatives(q: Scalars, v: Scalars, tau: Scalars, arrays: Any, *time: Scalar) -> Any:
-        found = solved_derivatives(around, turned(terms(q, v, tau, arrays, *time)))
-        return [list(scalars(x)) for x in found]
-
-    def terms_at(q: Scalars, v: Scalars, *time: Scalar) -> AccelerationTerms:
-        return turned(terms(tuple(q), tuple(v), tau, arrays, *time))
-
-    def derivatives_at(q: Scalars, v: Scalars, *time: Scalar) -> list[list[Scalar]]:
-        found: list[list[Scalar]] = derivatives(tuple(q), tuple(v), tau, arrays, *time)
-        return found
-
-    return terms_at, derivatives_at
 
 
 def step_changes(
@@ -341,134 +353,129 @@ def step_changes(
     z: Scalars,
     candidates: Sequence[Candidate],
     p: Scalars,
-    terms: Callable[..., AccelerationTerms],
+    step: Rk4Changes,
     manifold: Manifold,
-    *,
-    bounces: bool,
 ) -> StepChanges:
-    """Differentiate a step with rigid contact of a tree.
+    """Differentiate the end of a step with rigid contact of a tree, without restitution.
 
     Args:
         around: What acts on the robot.
-        q: Configuration [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
+        q: Configuration at the start [m or rad], nq scalars.
+        v: Joint velocity there [m/s or rad/s], nv scalars.
         h: Length of the step [s].
         z: Discrete states of the contact points.
         candidates: The shapes that may touch.
         p: Their run-time parameters.
-        terms: Takes position, velocity and time; see `_stage_functions`.
+        step: The step without contact.
         manifold: The positions.
-        bounces: Whether some surface has a coefficient of restitution.
     """
-    n = around.model.nv
+    n, q1, v1 = around.model.nv, step.q, step.v
     rotating = [_RotatingJoint(manifold, *one) for one in rotating_joints(around.model, manifold)]
-    middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
-    resting = terms(middle, v, *(time + 0.5 * h for time in around.now))
-    vd = tuple(resting.vd)
-    v_free = manifold.velocity_ahead(q, middle, ahead, v, vd, h)
-    plan = around.at(JointVector(ahead), JointVector(v), *around.now).plan
-    contacts = _contacts(plan, q, ahead, v, v_free, h, z, candidates, p, bounces=bounces)
+    v0 = manifold.reexpress(v, q, q1)
+    plan = around.at(JointVector(q1), JointVector(v1), *around.now).plan
+    contacts = _contacts(plan, (q, q1), (v1, v0), h, z, candidates, p)
     phases, compliance = contacts.phases, contacts.compliance
-    after = _sum(v_free, compliance.response(phases.final.y))
-    halfway = tuple(0.5 * (a + b) for a, b in zip(v, v_free, strict=True))
-    mean = _sum(halfway, compliance.response(phases.z))
-    blocks = [x for one in rotating for x in one.blocks(q, v, vd, mean, after, h)]
-    places = [(one.v.start, one.joint.nv) for one in rotating]
-    balance = _Balance(plan, ahead, compliance.metric)
+    change, shift = compliance.response(phases.final.y), compliance.response(phases.z)
+    after = tuple(a + b for a, b in zip(v1, change, strict=True))
 
     # impulses on the mean velocity, with those that close gaps
-    acting = [a + b for a, b in zip(phases.moments.p, phases.closing.p, strict=True)]
+    timed = [a + b for a, b in zip(phases.moments.p, phases.closing.p, strict=True)]
     # of moments: velocities without impulses over the time that they last
-    weights = [(0.0, x - 0.5, -0.5, 1.0) for x in phases.lasting]
+    weights = [(0.0, x, 0.0, 1.0) for x in phases.lasting]
     changes = row_changes(
-        plan, ahead, candidates, p, [after, v_free, v, mean], [phases.final.p, acting], weights
+        plan, q1, candidates, p, [after, v1, v0, shift], [phases.final.p, timed], weights
     )
+    balance = _Balance(plan, q1, compliance.metric)
     unbalanced = [
-        balance.changes(_difference(after, v_free), changes.force[0]),
-        balance.changes(_difference(mean, halfway), changes.force[1]),
+        balance.changes(x, force) for x, force in zip((change, shift), changes.force, strict=True)
     ]
-    supports, rows = contacts.packed(changes)
-
-    def compressed() -> list[Scalar]:
-        first = phases.compression
-        reached = _sum(v_free, compliance.response(first.y))
-        own = row_changes(plan, ahead, candidates, p, [reached], [first.p])
-        left = balance.changes(_difference(reached, v_free), own.force[0])
-        differences = [
-            one[i] - other[i]
-            for k, (one, other) in enumerate(
-                zip(own.by_contact(), changes.by_contact(), strict=True)
-            )
-            for i in supports[k // 3]
-        ]
-        return [*differences, *(left[i] for i in chain.places)]
-
+    columns = [
+        [j for j in range(n) if _some([part[i * n + j] for part in unbalanced])] for i in range(n)
+    ]
+    starts = [(one.v, one.start(v, q, q1)) for one in rotating]
+    supports, rows = contacts.packed(changes, _begun(contacts.J[2::3], starts), h)
     matrix = contacts.matrix
     chain = ContactChain(
         expanded_parents(plan),
         supports,
-        places,
-        [i for i, x in enumerate(blocks) if not _some([x])],
-        [j for j in range(n) if _some(resting.by_q[j::n])],
-        [i for i, column in enumerate(zip(*unbalanced, strict=True)) if _some(column)],
+        [(one.v.start, one.joint.nv) for one in rotating],
+        columns,
         FrictionResponse(matrix.size, matrix.supports),
-        bounces=bounces,
     )
-    first: list[Scalar] = []
-    if bounces:
-        # without restitution, decompression changes nothing
-        first = where_needed(phases.returns, compressed, [0.0] * chain.compression_count)
-        first = [*first, *(x for part in phases.compression[2:] for x in part)]
-    whole = chain.apply(
+    closing = zip(phases.closing.p[2::3], phases.closing.least, strict=True)
+    closed = [np.where(normal > least, 1.0, 0.0) for normal, least in closing]
+    found = chain.apply(
         [
             h,
-            *(resting.by_q[i * n + j] for j in chain.positions for i in chain.related[j]),
-            *(
-                x
-                for j, rows in enumerate(chain.related)
-                for x in (resting.by_v[i * n + j] for i in rows)
-            ),
-            *resting.factor,
+            *step.rows,
             *balance.metric.entries,
             *balance.metric.roots,
-            *(part[i] for part in unbalanced for i in chain.places),
+            *(part[i * n + j] for part in unbalanced for i in range(n) for j in columns[i]),
             *rows,
-            *contacts.slopes,
-            *blocks,
+            *(x for one in rotating for x in one.blocks(q1, shift, after, h)),
             *phases.final.arguments(matrix),
-            *_shares(contacts, bounces=bounces),
+            *(x for pair in zip(phases.lasting, closed, strict=True) for x in pair),
             np.where(phases.lands, 1.0, 0.0),
             *(x for part in phases.moments._replace(mu=[]) for x in part),
-            *first,
         ]
     )
-    A, B = (as_traced(part).reshape(2 * n, -1) for part in (whole[: 4 * n * n], whole[4 * n * n :]))
     u = contacts.velocities(after)
     modes, margin = contact_modes(contacts.problem, phases.final.p, phases.final.least, u, h)
-    touched = _largest(phases.final.p) > 0.0
-    return StepChanges(A, B, touched, modes, margin, phases.report[0])
+    return StepChanges(found, modes, margin, phases.report[0])
+
+
+def _begun(
+    normals: list[list[Scalar]], starts: list[tuple[slice, list[list[Scalar]]]]
+) -> tuple[list[list[Scalar]], ...]:
+    """Return the changes of J_n v_0 by velocity and position at the start, and by q_1.
+
+    Args:
+        normals: Normal rows at q_1.
+        starts: For each joint whose variables do not simply add its variables, and the derivatives
+            of v_0.
+    """
+    every: tuple[list[list[Scalar]], ...] = ([], [], [])
+    for normal in normals:
+        zeros: list[Scalar] = [0.0] * len(normal)
+        found = [list(normal), zeros, list(zeros)]
+        for own, blocks in starts:
+            size = own.stop - own.start
+            for row, block in zip(found, blocks, strict=True):
+                columns = (block[k::size] for k in range(size))
+                row[own] = [_along(normal[own], column) for column in columns]
+        for rows, row in zip(every, found, strict=True):
+            rows.append(row)
+    return every
 
 
 def _contacts(
     plan: Plan,
-    q: Scalars,
-    ahead: Scalars,
-    v: Scalars,
-    v_free: Scalars,
+    positions: tuple[Scalars, Scalars],
+    velocities: tuple[Scalars, Scalars],
     h: Scalar,
     z: Scalars,
     candidates: Sequence[Candidate],
     p: Scalars,
-    *,
-    bounces: bool,
 ) -> _Contacts:
-    """Solve the contact problems of a step; arguments as in `step_changes`."""
-    before, points = (contact_rows(plan, at, candidates, p) for at in (q, ahead))
+    """Solve the contact problems of a step.
+
+    Args:
+        plan: Layout of the model.
+        positions: At the start of the step, and q_1.
+        velocities: v_1 and v_0.
+        h: Length of the step [s].
+        z: Discrete states of the contact points.
+        candidates: The shapes that may touch.
+        p: Their run-time parameters.
+    """
+    v1, v0 = velocities
+    before, points = (contact_rows(plan, q, candidates, p) for q in positions)
     gaps = [point.geometry.gap for point in before]
-    compliance = compliance_of(plan, ahead, points)
+    points = [point._replace(start=one.axes[2]) for point, one in zip(points, before, strict=True)]
+    compliance = compliance_of(plan, positions[1], points)
     states = [PointState(tuple(z[4 * k : 4 * k + 3]), z[4 * k + 3]) for k in range(len(points))]
     surfaces = surfaces_of(candidates, p, [point.geometry for point in points])
-    problem = contact_problem(gaps, points, surfaces, states, v, v_free, h)
+    problem = contact_problem(gaps, points, surfaces, states, v1, v1, v0, h)
     supports = compliance.supports
     matrix = ContactMatrix(compliance.size, supports, compliance.entries(supports))
     phases = contact_phases(
@@ -477,70 +484,48 @@ def _contacts(
         problem.mu,
         [one.approach for one in problem.closing],
         [one.share for one in problem.closing],
-        [surface.restitution for surface in surfaces] if bounces else None,
+        None,
         problem.ends,
         problem.guess,
         h=h,
         tolerance=IMPULSE_RESIDUAL,
         most=MOST_SWEEPS,
     )
+    J = _dense_rows(points, plan.nv, slice(3))
     closing_changes = function(_closing_changes)
     slopes = [
-        x
-        for gap, point, steady, speed in zip(
-            gaps, points, problem.steady, problem.after, strict=True
+        closing_changes(
+            gap,
+            point.geometry.gap,
+            problem.after[k],
+            _along(J[3 * k + 2], v0),
+            h,
+            problem.guess[3 * k + 2],
         )
-        for x in closing_changes(gap, point.geometry.gap, steady, speed, h)
+        for k, (gap, point) in enumerate(zip(gaps, points, strict=True))
     ]
     return _Contacts(
         compliance,
-        surfaces,
         matrix,
         problem,
         phases,
-        _dense_rows(points, plan.nv, slice(3)),
+        J,
         _dense_rows(before, plan.nv, slice(2, 3)),
         slopes,
     )
 
 
 def _closing_changes(
-    gap: Scalar, ahead: Scalar, steady: Scalar, after: Scalar, h: Scalar
-) -> list[Scalar]:
+    gap: Scalar, ahead: Scalar, after: Scalar, begun: Scalar, h: Scalar, pushed: Scalar
+) -> list[list[Scalar]]:
     """Return the derivatives of bound, approach and share by the first four arguments."""
 
     def call(given: list[Any]) -> tuple[Closing, list[list[float]]]:
-        return closing_of(given[0], given[1], given[2], given[3], h), np.eye(4).tolist()
+        gap, ahead, after, begun = given
+        return closing_of(gap, ahead, after, after, begun, h, pushed > 0.0), np.eye(4).tolist()
 
-    _, tangents = values_and_tangents(call, [gap, ahead, steady, after])
-    return [tangent[i] for i in range(3) for tangent in tangents]
-
-
-def _shares(contacts: _Contacts, *, bounces: bool) -> list[Scalar]:
-    """Return for each contact what the chain takes of its impulse, in the order of `SHARES`."""
-    phases, shift = contacts.phases, contacts.phases.closing
-    found: list[Scalar] = []
-    for k, (surface, one) in enumerate(
-        zip(contacts.surfaces, contacts.problem.closing, strict=True)
-    ):
-        normal, sudden = phases.final.p[3 * k + 2], phases.sudden[k]
-        closed = np.where(shift.p[3 * k + 2] > shift.least[k], 1.0, 0.0)
-        found += [phases.lasting[k], one.share, sudden, closed]
-        if not bounces:
-            continue
-        # a sudden share of 1 is a bound
-        counts = phases.returns & (sudden < 1.0) & (normal > 0.0)
-        over = np.where(counts, 1.0 / np.where(counts, normal, 1.0), 0.0)
-        factor = np.where(phases.returns, 1.0 + surface.restitution, 0.0)
-        found += [
-            np.where(phases.returns, 0.0, 1.0),
-            over,
-            -sudden * over,
-            np.where(phases.final.least[k] > 0.0, 1.0, 0.0),
-            factor * phases.compression.p[3 * k + 2],
-            factor * one.approach,
-        ]
-    return found
+    _, tangents = values_and_tangents(call, [gap, ahead, after, begun])
+    return [[tangent[i] for tangent in tangents] for i in range(3)]
 
 
 def _dense_rows(points: Sequence[PointRows], size: int, axes: slice) -> list[list[Scalar]]:
@@ -572,21 +557,6 @@ def _carried_rows(
     return found
 
 
-def _sum(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalars:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
-
-
-def _difference(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalars:
-    return tuple(x - y for x, y in zip(a, b, strict=True))
-
-
-def _largest(values: Sequence[Scalar]) -> Scalar:
-    found: Scalar = 0.0
-    for value in values:
-        found = np.maximum(found, np.abs(value))
-    return found
-
-
 def _run(
     around: Setting,
     q: Sequence[Scalar],
@@ -597,25 +567,14 @@ def _run(
     p: Sequence[Scalar],
 ) -> Any:
     """Return the linear model of a step, with contact or in flight."""
-    options = dict(around.options)
-    candidates, bounces = options["candidates"], options["bounces"]
-    n, h = around.model.nv, dt[0]
-    q, v = tuple(q), tuple(v)
-    terms, derivatives = _stage_functions(around, tuple(tau))
-    manifold = Manifold(around.model)
-    found = step_changes(
-        around, q, v, h, tuple(z), candidates, tuple(p), terms, manifold, bounces=bounces
-    )
-
-    def free() -> list[Scalar]:
-        step = rk4_changes(around, q, v, h, derivatives, manifold)
-        return [*scalars(step["A"]), *scalars(step["B"])]
-
-    flies = np.where(found.touched, 0.0, 1.0) > 0.5
-    flat = where_needed(flies, free, [*scalars(found.A), *scalars(found.B)])
+    n, h, q, v = around.model.nv, dt[0], tuple(q), tuple(v)
+    candidates, manifold = dict(around.options)["candidates"], Manifold(around.model)
+    step = rk4_changes(around, q, v, h, stage_derivatives(around, tuple(tau)), manifold)
+    found = step_changes(around, q, v, h, tuple(z), candidates, tuple(p), step, manifold)
+    whole = as_traced(found.rows).reshape(2 * n, 3 * n)
     return {
-        "A": as_traced(flat[: 4 * n * n]).reshape(2 * n, 2 * n),
-        "B": as_traced(flat[4 * n * n :]).reshape(2 * n, n),
+        "A": whole[:, : 2 * n],
+        "B": whole[:, 2 * n :],
         "modes": as_traced(found.modes),
         "margin": as_traced(found.margin),
         "residual": found.residual,
@@ -656,26 +615,18 @@ class ContactsOf(NamedTuple):
     """Initial states of the contact points."""
 
     system: System | None
-    """Where the step of a run itself is differentiated: with loops, prescribed motion, hulls at a
-    free surface, and shapes that may cross each other within a step."""
+    """Where the step of a run itself is differentiated: with restitution, loops, prescribed motion,
+    hulls at a free surface, and shapes of two bodies that both move or may cross each other within
+    a step."""
 
-    def options(self, parameters: Any = None) -> Options:
-        """Return what the code of a kernel depends on.
-
-        Args:
-            parameters: Values by name that are given in a call.
-        """
-        bounces = any(
-            material.restitution > 0.0
-            for one in self.candidates
-            for material in (one.material, *(patch.material for patch in one.patches))
-        )
-        named = any(str(name).endswith(".restitution") for name in parameters or ())
-        return (("bounces", bounces or named), ("candidates", self.form))
+    @property
+    def options(self) -> Options:
+        """What the code of a kernel depends on."""
+        return (("candidates", self.form),)
 
 
-SURFACE = ("static_friction", "kinetic_friction", "restitution")
-"""Coefficients of surfaces that enter a step."""
+SURFACE = ("static_friction", "kinetic_friction")
+"""Coefficients of surfaces that enter a step without restitution."""
 
 CONTACTS = "linearized contacts"
 """What models remember: the contacts of the last world, and which of them were requested."""
@@ -705,23 +656,38 @@ def contacts_of(model: Model, world: World, contact: ContactModel | None) -> Con
         start = element.initial_discrete_state(model)[: len(POINT_STATES) * len(names)]
         form = tuple(candidate.form() for candidate in element.candidates)
         at_surface = world.fluid is not None and world.fluid.surface is not None
-        crossed = any(candidate.can_be_crossed for candidate in element.candidates)
-        general = model.loops or at_surface or crossed or depends_on_time(model, world)
+        shapes = any(
+            candidate.can_be_crossed or _moves_both(model.plan, candidate)
+            for candidate in element.candidates
+        )
+        bounces = any(
+            material.restitution > 0.0
+            for one in element.candidates
+            for material in (one.material, *(patch.material for patch in one.patches))
+        )
+        whole = model.loops or at_surface or shapes or bounces or depends_on_time(model, world)
+        precise = replace(element, tolerance=IMPULSE_RESIDUAL)
         found = ContactsOf(
             names,
             form,
             np.array(numbers_of(element.candidates)),
             element.candidates,
             np.array(start, np.float64),
-            System(model, world, elements, steps=True) if general else None,
+            System(model, world, [precise], steps=True) if whole else None,
         )
     model.derived[CONTACTS] = (world, contact, found)
     return found
 
 
+def _moves_both(plan: Plan, candidate: Candidate) -> bool:
+    """Return whether both bodies of a candidate move: a third may hold one as they collide."""
+    parts = (candidate.first, candidate.second)
+    return all(plan.frame(part.body).body != WORLD_BODY for part in parts)
+
+
 def step_kernel_of(model: Model, world: World, contacts: ContactsOf) -> Callable[..., Any]:
     """Return the kernel of q, v, tau, dt, contact states and numbers that `linearize` calls."""
-    return _STEP.kernel(model, world, contacts.options())
+    return _STEP.kernel(model, world, contacts.options)
 
 
 def linearize_contact(
@@ -753,7 +719,7 @@ def linearize_contact(
         )
         numbers, conditions = surfaces.numbers, {**conditions, "parameters": surfaces.others}
     given = (*state, z, numbers)
-    found = _STEP.call(model, given, conditions, contacts.options(parameters))
+    found = _STEP.call(model, given, conditions, contacts.options)
     flagged = conditions.get("errors") == "flag"
     A, B, modes, margin, residual = found[0] if flagged else found
     near = ContactLinearization(A, B, modes, margin, residual, contacts.names)
@@ -771,8 +737,8 @@ def _linearize_system(
         if name not in ("world", "fluid", "time") and value is not None:
             raise ModelError(
                 f"linearize of model {system.model.name!r}: steps with contact of robots with "
-                "loops, prescribed motion, hulls at a free surface or shapes that touch each other "
-                f"take no {name}=; leave it out, or pass contact=None"
+                "restitution, loops, prescribed motion, hulls at a free surface or shapes that "
+                f"touch each other take no {name}=; leave it out, or pass contact=None"
             )
     q, v, tau, dt, z = arrays
     shape = np.shape(z)

@@ -21,6 +21,8 @@ from tiburon.actuation.contact_models import (
     DefaultContact,
     checked_contact,
 )
+from tiburon.algorithms.derivatives.dynamics import acceleration_terms
+from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.algorithms.tape_calls import JointVector, scalars
@@ -37,6 +39,7 @@ from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import values_and_tangents
 from tiburon.trace.primitives.rk4_chain import BLOCKS, Rk4Chain
+from tiburon.trace.primitives.tree import TreeLayout
 from tiburon.trace.program import Input
 from tiburon.trace.regions import function, trace_body
 from tiburon.trace.value import Value
@@ -307,7 +310,7 @@ class _RotatingJoint:
         self.blocks |= {"D3": by_first, "C32": by_second}
         return found.q
 
-    def arrive(self, q: Scalars, k: Sequence[Scalars], h: Scalar) -> None:
+    def arrive(self, q: Scalars, k: Sequence[Scalars], h: Scalar) -> Scalars:
         """Move to the end by h (k1 + 2 k2 + 2 k3 + k4) / 6 + [h k1, h k4] / 12."""
         sixth = h / 6.0
         g = sixth * (0.5 * h)
@@ -320,10 +323,11 @@ class _RotatingJoint:
         self.blocks["C51"] = [x + sixth * y for x, y in zip(by_first, by_step, strict=True)]
         self.blocks["C52"] = self.blocks["C53"] = [2.0 * sixth * x for x in by_step]
         self.blocks["C54"] = by_last
+        return found.q
 
 
 Derivatives = Callable[..., list[list[Scalar]]]
-"""Takes position, velocity and time; returns what `derivatives_at` does."""
+"""Takes position, velocity and time; returns accelerations and the arguments of `Rk4Chain`."""
 
 
 def stage_derivatives(around: Setting, tau: Scalars) -> Derivatives:
@@ -333,7 +337,13 @@ def stage_derivatives(around: Setting, tau: Scalars) -> Derivatives:
     @function
     def derivatives(q: Scalars, v: Scalars, tau: Scalars, arrays: Any, *time: Scalar) -> Any:
         inside = around._replace(arrays=arrays, external=None)
-        return derivatives_at(inside, q, v, tau, *time)
+        if around.model.loops:
+            return derivatives_at(inside, q, v, tau, *time)
+        position, rate, force = map(JointVector, (q, v, tau))
+        found = acceleration_terms(inside.at(position, rate, *time), position, rate, force)
+        n, related = len(v), TreeLayout(expanded_parents(around.plan)).related()
+        own = [[part[i * n + j] for i in range(n) for j in related[i]] for part in found[2:]]
+        return [found.vd, found.factor, *own]
 
     def at(q: Scalars, v: Scalars, *time: Scalar) -> list[list[Scalar]]:
         found: list[list[Scalar]] = derivatives(tuple(q), tuple(v), tau, arrays, *time)
@@ -344,8 +354,24 @@ def stage_derivatives(around: Setting, tau: Scalars) -> Derivatives:
 
 def _run_step(around: Setting, q: Scalars, v: Scalars, tau: Scalars, dt: Scalars) -> Any:
     """Differentiate a step of `rk4_step` by the chain rule over its stages."""
-    tau = tuple(tau)
-    return rk4_changes(around, tuple(q), tuple(v), dt[0], stage_derivatives(around, tau))
+    n, tau = around.model.nv, tuple(tau)
+    found = rk4_changes(around, tuple(q), tuple(v), dt[0], stage_derivatives(around, tau))
+    whole = as_traced(found.rows).reshape(2 * n, 3 * n)
+    return {"A": whole[:, : 2 * n], "B": whole[:, 2 * n :]}
+
+
+class Rk4Changes(NamedTuple):
+    """A step of `rk4_step`, to first order."""
+
+    q: Scalars
+    """Position at its end, nq scalars."""
+
+    v: Scalars
+    """Velocity at its end, nv scalars."""
+
+    rows: Sequence[Scalar]
+    """Changes of position (as a step) and velocity with those at the start and with the joint
+    force: 2 nv rows of 3 nv scalars."""
 
 
 def rk4_changes(
@@ -355,8 +381,8 @@ def rk4_changes(
     h: Scalar,
     derivatives: Derivatives,
     manifold: Manifold | None = None,
-) -> dict[str, Any]:
-    """Return A and B of a step of `rk4_step`, by the chain rule over its stages.
+) -> Rk4Changes:
+    """Differentiate a step of `rk4_step` by the chain rule over its stages.
 
     Args:
         around: What acts on the robot.
@@ -399,13 +425,19 @@ def rk4_changes(
     a3 = accelerations(q3, v3, *middle)
     v4, step4 = _add(v, h, a3), _scaled(h, v3)
     q4 = moved(step4, lambda one: one.move(4, q[one.q], step4[one.v], 3, h))
-    accelerations(q4, v4, *end)
-    for one in rotating:
-        one.arrive(q[one.q], [x[one.v] for x in (v, v2, v3, v4)], h)
-        given += [x for name in BLOCKS for x in one.blocks[name]]
-    chain = Rk4Chain(n, [(one.v.start, one.nv) for one in rotating])
-    whole = as_traced(chain.apply(given)).reshape(2 * n, 3 * n)
-    return {"A": whole[:, : 2 * n], "B": whole[:, 2 * n :]}
+    a4 = accelerations(q4, v4, *end)
+    v5, step5 = (
+        tuple(
+            a + h / 6.0 * (b + 2.0 * (c + d) + e)
+            for a, b, c, d, e in zip(start, *stages, strict=True)
+        )
+        for start, stages in ((v, (a1, a2, a3, a4)), ((0.0,) * n, (v, v2, v3, v4)))
+    )
+    q5 = moved(step5, lambda one: one.arrive(q[one.q], [x[one.v] for x in (v, v2, v3, v4)], h))
+    given += [x for one in rotating for name in BLOCKS for x in one.blocks[name]]
+    parents = None if model.loops else expanded_parents(around.plan)
+    chain = Rk4Chain(n, [(one.v.start, one.nv) for one in rotating], parents)
+    return Rk4Changes(manifold.normalize(q5), v5, chain.apply(given))
 
 
 _CONTINUOUS: LibraryFunction[Linearization] = LibraryFunction(
@@ -454,9 +486,10 @@ def linearize(
     Springs, dampers and friction of compliant contacts act about anchors that stay where they are,
     in continuous time or through a step of `simulate` with `RK4`.
 
-    With rigid contact, the step is that of `simulate` with `RK4`. Contact points keep
-    their modes, and those that are closed throughout the step stay closed. The result then names
-    the points, returns their modes and how far they are from changing them.
+    With rigid contact, the step is that of `simulate` with `RK4`, in which no contact forces of a
+    step before act. Contact points keep their modes, and those that are closed throughout the step
+    stay closed. The result then names the points, returns their modes and how far they are
+    from changing them.
 
     Args:
         model: The robot; its joints must have as many velocities as degrees of freedom of

@@ -24,8 +24,8 @@ from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
-from tiburon.simulation.joint_step import end_of_step
 from tiburon.simulation.soft_loops import end_with_soft_loops
+from tiburon.simulation.step_end import end_of_step
 from tiburon.simulation.system import ELEMENTS, System, put_latest
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.dependencies import snapshot
@@ -154,8 +154,9 @@ class Stepping:
         parted = system.partition
         kept = KeptSystem(system, p) if method.keeps_inertia else None
 
-        rates, rates_under = traced_rates(system, manifold, p)
+        rates_under = traced_rates(system, manifold, p)[1]
         implicit = ImplicitRates(system, p) if method.is_implicit else None
+        one_step = not method.has_memory and kept is None
 
         first_under = rates_under
         if system.acts_in_contact and reuses:
@@ -184,27 +185,25 @@ class Stepping:
         ) -> tuple[Any, ...]:
             start = (q, w, memory)
             held: Scalars = ()
-
-            def free() -> tuple[Scalars, Scalars, Any]:
-                if parted is not None and parted.holds_remote:
-                    moved = parted.held_advance(system, method, manifold, under(u), start, h, time)
-                    return (*moved, ())
-                return method.advance(manifold, under(u, start), *start, h, time)
-
-            if system.laws is not None:
-                if system.ends_in_contact and implicit is None:
-                    q, w, memory = system.beside_contact(
-                        manifold, rates, start, free, u, h, time, p
-                    )
-                else:
-                    q, w, memory = free()
-                q, w, held = end_of_step(
-                    system, manifold, start[:2], (q, w), u, h, time, p, explicit=implicit is None
-                )
-            elif system.ends_in_contact:
-                q, w, memory, held = system.touch(manifold, rates, start, free, u, h, time, p)
+            if system.ends_in_contact and not one_step:
+                # rates of several steps, with forces that change between them
+                u = system.without_contact_forces(u)
+            if parted is not None and parted.holds_remote:
+                q, w = parted.held_advance(system, method, manifold, under(u), start, h, time)
             else:
-                q, w, memory = free()
+                q, w, memory = method.advance(manifold, under(u, start), *start, h, time)
+            if system.laws is not None or system.ends_in_contact:
+                q, w, held = end_of_step(
+                    system,
+                    manifold,
+                    start[:2],
+                    (q, w),
+                    u,
+                    h,
+                    time,
+                    p,
+                    explicit=implicit is None,
+                )
             if system.soft_loops is not None:
                 q, w, held = end_with_soft_loops(system, manifold, start[:2], (q, w), u, h, time, p)
             if (system.model.loops or system.prescribes) and settles:
@@ -217,7 +216,11 @@ class Stepping:
             q: Scalars, w: Scalars, memory: Any, u: Scalars, h: Scalar, time: Scalar
         ) -> tuple[Scalars, Scalars, Any, Scalars]:
             # held values pass through the traced function only where the end changes them
-            q, w, memory, held = step(q, w, memory, u, h, time)
+            found = step(q, w, memory, u, h, time)
+            if reuses and one_step and system.ends_in_contact and parted is None:
+                acts, first = system.first_contact_forces(u, found[3])
+                found = where_needed(acts, lambda: step(q, w, memory, first, h, time), found)
+            q, w, memory, held = found
             return q, w, memory, held or u
 
         self.step = stepped

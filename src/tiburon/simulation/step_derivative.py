@@ -1,10 +1,10 @@
 """Derivatives of a whole step by forward mode: for robots whose steps have no analytical ones.
 
 Compliant contacts are part of the rates. Hulls at a free surface change their inertia with their
-pose, bodies with prescribed motion move the contacts, and shapes may cross each other within a
-step. The step of a run itself is differentiated, once per direction, as one derived function. After
-it, a robot with loops moves back onto them: changes of position by the least motion in the metric
-of the masses, and velocities with them.
+pose, bodies with prescribed motion move the contacts, shapes may cross each other within a step,
+and bounces change the forces that turn bodies. The step of a run itself is differentiated, once per
+direction, as one derived function. After it, a robot with loops moves back onto them: changes of
+position by the least motion in the metric of the masses, and velocities with them.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,16 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.contact.candidates import surfaces_of
-from tiburon.contact.rigid import PointState, contact_problem, rigid_step
+from tiburon.contact.rigid import contact_problem, rigid_step
 from tiburon.contact.rows import in_frame
 from tiburon.loops.projection import projected_velocity
 from tiburon.simulation.contact_modes import contact_modes
-from tiburon.simulation.integrators.manifold import Manifold, changes_along
+from tiburon.simulation.integrators.manifold import changes_along
 from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.integrators.rk4 import rk4_step
 from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.step import Stepping
+from tiburon.simulation.step_end import posed_end
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
@@ -154,34 +157,36 @@ def _modes(
     assert system.contact is not None
     element, at_z, _ = system.contact
 
-    def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+    def rates(q: Scalars, w: Scalars, time: Scalar) -> Scalars:
         return system.rates(q, w, u, time, p)
 
-    manifold = Manifold(system.model)
-    posed = system.posed_contact(manifold, rates, q, v, u, h, time, p, whole=True)
-    z = u[system.discrete][at_z]
-    states = [
-        PointState(tuple(z[4 * k : 4 * k + 3]), z[4 * k + 3]) for k in range(len(posed.points))
-    ]
-    geometry = [point.geometry for point in posed.points]
-    surfaces = surfaces_of(element.candidates, posed.numbers, geometry)
-    problem = contact_problem(posed.gaps, posed.points, surfaces, states, v, posed.v, h)
+    manifold = system.manifold()
+    after = rk4_step(manifold, rates, q, v, h, time)
+    posed = posed_end(system, manifold, (q, v), after, u, h, time, p, whole=True)
+    assert posed.contact is not None
+    gaps, points, numbers, tolerance = posed.contact
+    assert isinstance(element, RigidContactElement)
+    states = element.point_states(u[system.discrete][at_z])
+    surfaces = surfaces_of(element.candidates, numbers, [point.geometry for point in points])
+    ends = posed.v1, posed.v_free, posed.v_start
+    problem = contact_problem(gaps, points, surfaces, states, *ends, h)
     found = rigid_step(
-        posed.gaps,
-        posed.points,
+        gaps,
+        points,
         posed.compliance,
         surfaces,
         states,
-        v,
-        posed.v,
+        *ends,
         h,
-        posed.tolerance,
+        tolerance,
+        bounds=posed.terms.bounds,
+        acting=posed.acting,
     )
     impulses = [
         -h * x
-        for point, state in zip(posed.points, found.states, strict=True)
-        for x in in_frame(point, (state.force[0], state.force[1], state.force[2]))
+        for point, state in zip(points, found.states, strict=True)
+        for x in in_frame(point, (state.mean[0], state.mean[1], state.mean[2]))
     ]
-    speeds = [x for point in posed.points for x in point.velocity(found.v)]
+    speeds = [x for point in points for x in point.velocity(found.v)]
     modes, margin = contact_modes(problem, impulses, [0.0] * len(states), speeds, h)
     return modes, margin, found.residual

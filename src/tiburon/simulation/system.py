@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.contact_element import POINT_STATES, ContactElement
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.element import (
     AppliedForces,
@@ -105,7 +105,7 @@ from tiburon.simulation.state import (
     unique_names,
 )
 from tiburon.spatial import Motion, Scalar, Scalars, Vec3
-from tiburon.spatial.vec3 import cross, negate, subtract, transpose_vector
+from tiburon.spatial.vec3 import ZERO3, cross, negate, subtract, transpose_vector
 from tiburon.trace.array import as_traced
 from tiburon.trace.declared import (
     Identical,
@@ -119,8 +119,7 @@ from tiburon.trace.digest import program_digest
 from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.program import Input, Program, current_graph, input_array
-from tiburon.trace.regions import where_needed
-from tiburon.trace.value import Value, require
+from tiburon.trace.value import Value
 
 MAX_CONTACT_RESIDUAL = 1e-3
 """Relative residual of contact impulses above which a step has failed, whatever its tolerance."""
@@ -134,12 +133,6 @@ MAX_GAP = 1e100
 
 SHORTEST_STEP = 1e-12
 """Length of a step with contact at least [s]: accuracy of the times of events."""
-
-UNSOLVED_CONTACT = (
-    "contact impulses that converge: bodies of very different masses rest on each other, or the "
-    "step is too long"
-)
-"""Expectation that a step with unsolved contacts violates."""
 
 ELEMENTS = "elements"
 """Name of the kernel parameter with the run-time parameters of all elements."""
@@ -214,31 +207,6 @@ class Reached(NamedTuple):
 
     constraint_force: Scalars
     """Constraint forces of loops [N or N m]."""
-
-
-class PosedContact(NamedTuple):
-    """Rigid contacts of a step before their impulses are known."""
-
-    gaps: list[Scalar]
-    """Gaps at the start [m]."""
-
-    points: list[PointRows]
-    """The contact points at the end of a step of constant velocity."""
-
-    compliance: Compliance
-    """The inverse mass matrix there."""
-
-    numbers: Scalars
-    """Run-time parameters of the contacts."""
-
-    tolerance: Scalar
-    """Residual of impulses at which to end."""
-
-    ahead: Scalars
-    """Position there."""
-
-    v: Scalars
-    """Joint velocity there without contact [m/s or rad/s]."""
 
 
 @public
@@ -447,9 +415,8 @@ class System:
         q, v, x = self._parts(q, w)
         here, driving, own = self._acting(q, v, x, u, time, p, updated)
         here = here._replace(plan=self._at_stages(here.plan, p))
-        vd, forces = self._accelerations(
-            here, q, v, x, driving.force, self.prescribed(time, p), guided
-        )
+        force = self._with_contact_forces(driving.force, q, u)
+        vd, forces = self._accelerations(here, q, v, x, force, self.prescribed(time, p), guided)
         contacts = None
         if self.is_exact:
             held = self._held_contacts(here, q, v, x, vd, u, p)
@@ -458,6 +425,49 @@ class System:
             vd = tuple(a + b for a, b in zip(vd, pushed, strict=True))
             contacts = held, pushing
         return (*vd, *driving.rates, *own), tuple(forces), contacts
+
+    def _with_contact_forces(self, force: Scalars, q: Scalars, u: Scalars) -> Scalars:
+        """Return joint forces with those by which contacts of the last step act in this one."""
+        if not self.ends_in_contact:
+            return force
+        return tuple(a + b for a, b in zip(force, self.contact_forces(q, u)[1], strict=True))
+
+    def contact_forces(self, q: Scalars, u: Scalars) -> tuple[Scalar, Scalars, Scalars]:
+        """Return whether contacts of the last step act in this one, and their joint forces.
+
+        Those that act have the lever arms of the whole last step; then those with the arms of its
+        end.
+        """
+        assert self.contact is not None
+        element, at_z, _ = self.contact
+        assert isinstance(element, RigidContactElement)
+        act, *forces = element.acting(u[self.discrete][at_z])
+        manifold, neutral = self.manifold(), tuple(self.model.neutral())
+        whole, at_end = (manifold.reexpress(one, neutral, q) for one in forces)
+        return act, whole, at_end
+
+    def first_contact_forces(self, u: Scalars, trial: Scalars) -> tuple[Any, Scalars]:
+        """Return whether a step is the first one with contact forces, and held values with them.
+
+        Args:
+            u: Held values at the start of a step.
+            trial: Those after it, if no contact forces act within it.
+        """
+        assert self.contact is not None
+        element, at_z, _ = self.contact
+        assert isinstance(element, RigidContactElement)
+        z = list(u[self.discrete])
+        acts, z[at_z] = element.first_states(tuple(z[at_z]), trial[self.discrete][at_z])
+        return acts, (*u[: self.discrete.start], *z)
+
+    def without_contact_forces(self, u: Scalars) -> Scalars:
+        """Return held values with which contacts of the last step do not act in this one."""
+        assert self.contact is not None
+        element, at_z, _ = self.contact
+        assert isinstance(element, RigidContactElement)
+        z = list(u[self.discrete])
+        z[at_z] = element.at_rest(tuple(z[at_z]))
+        return (*u[: self.discrete.start], *z)
 
     def rates_and_margins(
         self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
@@ -526,7 +536,8 @@ class System:
         q, v, x = self._parts(q, w)
         here, driving, own = self._acting(q, v, x, u, time, p)
         needed = rnea(here.plan, q, v, JointVector(vd), here.gravity, here.external)
-        left: list[Scalar] = [a - b for a, b in zip(driving.force, needed, strict=True)]
+        force = self._with_contact_forces(driving.force, q, u)
+        left: list[Scalar] = [a - b for a, b in zip(force, needed, strict=True)]
         for joint in self.prescribed(time, p):
             for i, wanted in joint.accelerations:
                 left[i] = wanted - vd[i]
@@ -637,6 +648,17 @@ class System:
         found: Scalars = solve(here.plan, q, v, JointVector(force), here.gravity, here.external)
         return found
 
+    @property
+    def gyrates(self) -> bool:
+        """Whether `gyroscopic_motion` says how the robot turns: of trees that are not in parts."""
+        return not self.model.loops and self.partition is None
+
+    def gyroscopic_motion(self, q: Scalars, v: Scalars, time: Scalar) -> Scalars:
+        """Return the accelerations of the tree by its own motion, without any forces."""
+        position, rate = JointVector(q), JointVector(v)
+        here = self._setting(position, rate, time)._replace(gravity=ZERO3, external=None)
+        return self.tree_motion(here, position, rate, (0.0,) * self.model.nv)
+
     def _hybrid(
         self,
         here: Setting,
@@ -701,8 +723,8 @@ class System:
             *numbers, _ = (self._run_time(ELEMENTS) if p is None else p)[at_p]
             own = (*numbers, *self.contact_handle)
             geometries, _ = contact_geometry(here.plan, q, element.candidates, own)
-            z, width = u[self.discrete][at_z], len(POINT_STATES)
-            pushes = [(z[k], z[k + 1], z[k + 2]) for k in range(0, width * len(geometries), width)]
+            assert isinstance(element, RigidContactElement)
+            pushes = [state.force for state in element.point_states(u[self.discrete][at_z])]
             found = self._contact_wrenches(here.plan, q, geometries, pushes)
         else:
             return Reached(here, driving, *moved())
@@ -990,186 +1012,10 @@ class System:
         """Whether contacts are located outside of compiled code."""
         return self.contact is not None and any(c.is_located for c in self.contact[0].candidates)
 
-    def touch(
-        self,
-        manifold: Any,
-        rates: Callable[..., Scalars],
-        start: tuple[Scalars, Scalars, Any],
-        free: Callable[[], tuple[Scalars, Scalars, Any]],
-        u: Scalars,
-        h: Scalar,
-        time: Scalar,
-        p: Scalars,
-    ) -> tuple[Scalars, Scalars, Any, Scalars]:
-        """Return position, w, memory of the method and held values at the end of a contact step.
-
-        Where contacts act, forces are those in the middle of the step of constant velocity: what
-        the robot would do if contacts did not hold it enters nothing.
-
-        Args:
-            manifold: Positions of the robot.
-            rates: Returns the rates of w for q, w, held values and time.
-            start: Position, velocity with inner states, and memory, at the start of the step.
-            free: Returns the same at its end without contact; called where nothing touches, or
-                where there are inner states or memory.
-            u: Held values.
-            h: Length of the step [s].
-            time: Time at its start [s].
-            p: Run-time parameters of the elements.
-        """
-        assert self.contact is not None
-        element, at_z, at_p = self.contact
-        assert isinstance(element, RigidContactElement)
-        (q, w, memory), nv = start, self.model.nv
-        # what an event leaves of a step may be nothing, and forces are impulses over time
-        h = np.maximum(h, SHORTEST_STEP)
-        v, z = w[:nv], u[self.discrete]
-        ahead, v_ahead = self._without_contact(manifold, rates, q, w, u, h, time)
-
-        def ended() -> tuple[Scalars, Scalars, Scalars, Scalar, Scalar]:
-            """Return position, velocity, states, whether anything touched, and whether it holds."""
-            posed = self._contact_at(q, w, ahead, v_ahead, h, time, p, end)
-            found, states = self._solved_contact(posed, w, u, h, time)
-            q_after = manifold.normalize(manifold.displaced(q, found.mean, h))
-            v_after = manifold.reexpress(found.v, posed.ahead, q_after)
-            # gaps of points beyond the grid of the ground are NaN, which comparisons hide
-            over = sum((point.geometry.gap for point in posed.points), 0.0) < MAX_GAP
-            good = self.is_solved(found, p[at_p][-1]) & over
-            touched, good = (np.where(x, 1.0, 0.0) for x in (found.touched, good))
-            return q_after, tuple(v_after), tuple(states), touched, good
-
-        end = self._end_without_contact(manifold, q, v, ahead, v_ahead, h)
-        near = self.may_touch(q, (ahead, end), v, h, time, p)
-        if near is True:
-            q_after, v_after, states, touched, good = ended()
-        else:
-            apart = (q, tuple(v), element.states_apart(z[at_z]), 0.0, 1.0)
-            q_after, v_after, states, touched, good = where_needed(near, ended, apart)
-        touches = touched > 0.5
-        if self.nx or memory:
-            q_free, w_free, memory = free()
-            q_end, v_end = (
-                tuple(np.where(touches, a, b) for a, b in zip(*pair, strict=True))
-                for pair in ((q_after, q_free), (v_after, w_free[:nv]))
-            )
-            w_end = (*v_end, *w_free[nv:])
-        else:
-            q_end, w_end = where_needed(~touches, lambda: free()[:2], (q_after, v_after))
-        q_end = tuple(require(good > 0.5, x, UNSOLVED_CONTACT) for x in q_end)
-        held = (*u[: self.discrete.start], *z[: at_z.start], *states, *z[at_z.stop :])
-        return q_end, w_end, memory, held
-
-    def _solved_contact(
-        self, posed: "PosedContact", w: Scalars, u: Scalars, h: Scalar, time: Scalar
-    ) -> tuple[RigidStep, Scalars]:
-        """Return what contacts make of a step, and their states; arguments of `touch`."""
-        assert self.contact is not None
-        element, at_z, _ = self.contact
-        assert isinstance(element, RigidContactElement)
-        return element.finish_step(
-            posed.gaps,
-            posed.points,
-            posed.compliance,
-            u[self.discrete][at_z],
-            posed.numbers,
-            w[: self.model.nv],
-            posed.v,
-            h,
-            posed.tolerance,
-            time,
-        )
-
-    def posed_contact(
-        self,
-        manifold: Any,
-        rates: Callable[..., Scalars],
-        q: Scalars,
-        w: Scalars,
-        u: Scalars,
-        h: Scalar,
-        time: Scalar,
-        p: Scalars,
-        *,
-        whole: bool = False,
-    ) -> "PosedContact":
-        """Return the contacts of a step before their impulses are known; arguments of `touch`.
-
-        `whole` asks for all points, where steps choose among many.
-        """
-        ahead, v_ahead = self._without_contact(manifold, rates, q, w, u, h, time)
-        end = None
-        if not whole:
-            end = self._end_without_contact(manifold, q, w[: self.model.nv], ahead, v_ahead, h)
-        return self._contact_at(q, w, ahead, v_ahead, h, time, p, end)
-
-    def _without_contact(
-        self,
-        manifold: Any,
-        rates: Callable[..., Scalars],
-        q: Scalars,
-        w: Scalars,
-        u: Scalars,
-        h: Scalar,
-        time: Scalar,
-    ) -> tuple[Scalars, Scalars]:
-        """Return the position at the end of a step of constant velocity, and the velocity there.
-
-        The velocity is that of constant forces without contact; arguments of `touch`.
-        """
-        v = w[: self.model.nv]
-        middle, ahead = manifold.displaced(q, v, 0.5 * h), manifold.displaced(q, v, h)
-        acceleration = rates(middle, w, u, time + 0.5 * h)[: self.model.nv]
-        return ahead, manifold.velocity_ahead(q, middle, ahead, v, acceleration, h)
-
-    @staticmethod
-    def _end_without_contact(
-        manifold: Any, q: Scalars, v: Scalars, ahead: Scalars, v_ahead: Scalars, h: Scalar
-    ) -> Scalars:
-        """Return the position at the end of a step of constant forces; see `_without_contact`."""
-        back = manifold.reexpress(v_ahead, ahead, q)
-        mean = tuple(0.5 * (a + b) for a, b in zip(v, back, strict=True))
-        found: Scalars = manifold.displaced(q, mean, h)
-        return found
-
-    def beside_contact(
-        self,
-        manifold: Any,
-        rates: Callable[..., Scalars],
-        start: tuple[Scalars, Scalars, Any],
-        free: Callable[[], tuple[Scalars, Scalars, Any]],
-        u: Scalars,
-        h: Scalar,
-        time: Scalar,
-        p: Scalars,
-    ) -> tuple[Scalars, Scalars, Any]:
-        """Return the state at the end of a step without contact, before laws of joints act.
-
-        Where something may touch, forces are those in the middle of a step of constant velocity:
-        what the robot would do if contacts did not hold it enters nothing. Arguments of `touch`.
-        """
-        (q, w, memory), nv = start, self.model.nv
-        v = w[:nv]
-        ahead, v_ahead = self._without_contact(manifold, rates, q, w, u, h, time)
-        end = self._end_without_contact(manifold, q, v, ahead, v_ahead, h)
-        near = self.may_touch(q, (ahead, end), v, h, time, p)
-        q_end = tuple(manifold.normalize(end))
-        v_end = tuple(manifold.reexpress(v_ahead, ahead, q_end))
-        if not (self.nx or memory):
-            if near is True:
-                return q_end, v_end, memory
-            return *where_needed(~near, lambda: free()[:2], (q_end, v_end)), memory
-        q_free, w_free, memory = free()
-        if near is not True:
-            q_end, v_end = (
-                tuple(np.where(near, a, b) for a, b in zip(*pair, strict=True))
-                for pair in ((q_end, q_free), (v_end, w_free[:nv]))
-            )
-        return q_end, (*v_end, *w_free[nv:]), memory
-
     def may_touch(
         self,
         q: Scalars,
-        ends: Sequence[Scalars],
+        q1: Scalars,
         v: Scalars,
         h: Scalar,
         time: Scalar,
@@ -1179,7 +1025,7 @@ class System:
 
         Args:
             q: Configuration at its start.
-            ends: That at its end, if v stays the same; then the predicted one.
+            q1: That at its end.
             v: Joint velocity at the start [m/s or rad/s].
             h: Length of the step [s].
             time: Time at its start [s].
@@ -1187,72 +1033,42 @@ class System:
         """
         assert self.contact is not None
         element, _, at_p = self.contact
-        plan = self.plan_at(ends[0], v, time + h)
+        plan = self.plan_at(q1, v, time + h)
         earlier = self.plan_at(q, v, time) if plan.depends_on_time else plan
-        return may_touch((earlier, plan), q, ends, element.candidates, p[at_p])
-
-    def _contact_at(
-        self,
-        q: Scalars,
-        w: Scalars,
-        ahead: Scalars,
-        v_ahead: Scalars,
-        h: Scalar,
-        time: Scalar,
-        p: Scalars,
-        end: Scalars | None,
-    ) -> "PosedContact":
-        """Return the same with the velocity that `_without_contact` gave.
-
-        `end` is the configuration at the end without contact; None for all points.
-        """
-        nv = self.model.nv
-        v = w[:nv]
-        plan = self.plan_at(ahead, v, time + h)
-        gaps, points, own, tolerance = self.contact_ahead(plan, q, ahead, v, h, time, p, end)
-        # impulses do not change the velocities of joints on paths
-        held: list[int] = []
-        for joint in self.prescribed(time + h, p):
-            held += [i for i, _ in joint.accelerations]
-            v_ahead = (*v_ahead[: joint.v], *joint.sample[1], *v_ahead[held[-1] + 1 :])
-        jacobian, cut = self.loops_at(plan, ahead, w[nv:]) or ((), MIN_CUT)
-        compliance = compliance_of(plan, ahead, points, jacobian, cut, held)
-        v_ahead = self.closed_velocity(compliance, plan, ahead, v_ahead, w[nv:])
-        return PosedContact(gaps, points, compliance, own, tolerance, ahead, v_ahead)
+        return may_touch((earlier, plan), q, (q1,), element.candidates, p[at_p])
 
     def contact_ahead(
         self,
         plan: Plan,
         q: Scalars,
-        ahead: Scalars,
-        v: Scalars,
+        q1: Scalars,
+        v: tuple[Scalars, Scalars],
         h: Scalar,
         time: Scalar,
         p: Scalars,
         end: Scalars | None = None,
     ) -> tuple[list[Scalar], list[PointRows], Scalars, Scalar]:
-        """Return gaps at the start of a step, contact points ahead, their numbers and tolerance.
+        """Return gaps at the start of a step, contact points at its end, numbers and tolerance.
 
         Args:
             plan: Layout of the robot at the end of the step.
             q: Configuration at its start.
-            ahead: Configuration at its end, if v stays the same.
-            v: Joint velocity at the start [m/s or rad/s].
+            q1: Configuration at its end.
+            v: Joint velocities at both [m/s or rad/s].
             h: Length of the step [s].
             time: Time at its start [s].
             p: Run-time parameters of the elements.
-            end: Configuration at its end without contact, from which points of many pairs are
-                chosen; None for all.
+            end: Configuration at its end without contact, from which points are chosen; None for
+                all.
         """
         assert self.contact is not None
         element, _, at_p = self.contact
         assert isinstance(element, RigidContactElement)
         # prescribed motion goes on between the ends of the step
-        earlier = self.plan_at(q, v, time) if plan.depends_on_time else plan
+        earlier = self.plan_at(q, v[0], time) if plan.depends_on_time else plan
         *numbers, tolerance = p[at_p]
         own = (*numbers, *self.contact_handle)
-        free = end if self.chooses_points(plan) else None
-        gaps, points = element.approach((earlier, plan), q, ahead, v, h, own, free)
+        gaps, points = element.approach((earlier, plan), q, q1, v, h, own, end)
         return gaps, points, own, tolerance
 
     def closed_velocity(
@@ -1280,8 +1096,8 @@ class System:
     ) -> tuple[str, str, str] | None:
         """Return the contact or joint for which a step failed, what is wrong, and the body.
 
-        None if the impulses meet the tolerance. Arguments are floats, as of `touch`. The step is
-        compiled: a solver that does not converge would iterate for a minute on floats.
+        None if the impulses meet the tolerance. Arguments are floats, as of `end_of_step`. The step
+        is compiled: a solver that does not converge would iterate for a minute on floats.
         """
         from tiburon.native.kernel import ProgramSource, make_kernel
 
@@ -1330,19 +1146,16 @@ class System:
         time: Scalar,
         p: Scalars,
     ) -> RigidStep:
-        """Return what contacts and laws of joints make of a step; arguments of `touch`."""
+        """Return what contacts and laws of joints make of a step; arguments of `end_of_step`."""
         from tiburon.simulation.integrators.rk4 import rk4_step
-        from tiburon.simulation.joint_step import posed_end, solved_end
+        from tiburon.simulation.step_end import posed_end, solved_end
 
-        def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+        def rates(q: Scalars, w: Scalars, time: Scalar) -> Scalars:
             return self.rates(q, w, u, time, p)
 
-        if self.laws is None:
-            posed = self.posed_contact(manifold, rates, q, w, u, h, time, p)
-            return self._solved_contact(posed, w, u, h, time)[0]
-        after = rk4_step(manifold, lambda q, w, now: rates(q, w, u, now), q, w, h, time)
+        after = rk4_step(manifold, rates, q, w, h, time)
         end = posed_end(self, manifold, (q, w), after, u, h, time, p)
-        return solved_end(self, end, w[: self.model.nv], u, h, time)[0]
+        return solved_end(self, end, u, h, time)[0]
 
     def _contact_subjects(self) -> Iterator[tuple[str, str]]:
         """Yield the words for each contact point, and the body that it belongs to."""

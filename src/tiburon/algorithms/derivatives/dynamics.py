@@ -80,10 +80,16 @@ def acceleration_terms(
     return AccelerationTerms(list(vd), list(factor), list(by_q), list(by_v))
 
 
-def solved_derivatives(
-    around: Setting, terms: AccelerationTerms
+def tree_acceleration_derivatives(
+    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
-    """Compute the derivatives of forward dynamics; see `tree_acceleration_derivatives`."""
+    """Compute forward dynamics and its derivatives; arguments as in `acceleration_terms`.
+
+    Returns:
+        vd, nv scalars, and its derivatives with respect to configuration (tangent vectors),
+        velocity and force, each of shape (nv, nv).
+    """
+    terms = acceleration_terms(around, q, v, tau)
     n, parents = around.plan.nv, expanded_parents(around.plan)
     by_q, by_v = (as_traced(part).reshape(n, n) for part in (terms.by_q, terms.by_v))
     # in water, loops over matrices are as fast and compile faster
@@ -98,18 +104,6 @@ def solved_derivatives(
         for part in (terms.by_q, terms.by_v)
     )
     return tuple(terms.vd), by_q, by_v, inverse
-
-
-def tree_acceleration_derivatives(
-    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
-) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
-    """Compute forward dynamics and its derivatives; arguments as in `acceleration_terms`.
-
-    Returns:
-        vd, nv scalars, and its derivatives with respect to configuration (tangent vectors),
-        velocity and force, each of shape (nv, nv).
-    """
-    return solved_derivatives(around, acceleration_terms(around, q, v, tau))
 
 
 def _resting(

@@ -126,6 +126,18 @@ class Manifold:
                 kinds.setdefault(type(joint), []).append(place)
         return list(kinds.values())
 
+    @cached_property
+    def turns(self) -> frozenset[int]:
+        """Velocity variables that are components of angular velocities in body axes."""
+        joints = zip(self._joints, self.turning, strict=True)
+        return frozenset(
+            j.start + k
+            for (joint, _, j), turning in joints
+            if turning
+            for k in range(3)
+            if joint.nv in (3, 6)
+        )
+
     def reexpress_joint(self, place: int, v: Scalars, before: Scalars, after: Scalars) -> Scalars:
         """Return the same for one joint, by its place among those that move."""
         if not self.turning[place] or len(v) not in (3, 6):
@@ -162,25 +174,6 @@ class Manifold:
         ]
         moved = self._each_joint(lambda place, *own: self._joints[place][0].move(*own), given)
         return tuple(x for one in moved for x in one)
-
-    def velocity_ahead(
-        self, q: Scalars, middle: Scalars, ahead: Scalars, v: Scalars, vd: Scalars, h: Scalar
-    ) -> Scalars:
-        """Return the velocity after a step of constant acceleration, in the axes at its end.
-
-        Args:
-            q: Position at the start, nq scalars.
-            middle: In the middle of a step of constant velocity; the acceleration is that there.
-            ahead: At its end.
-            v: Velocity at the start, nv scalars.
-            vd: Rate of the velocity, nv scalars.
-            h: Length of the step [s].
-        """
-        change = [h * (a + b) for a, b in zip(vd, self.convective(v), strict=True)]
-        start = self.reexpress(v, q, ahead)
-        return tuple(
-            a + b for a, b in zip(start, self.reexpress(change, middle, ahead), strict=True)
-        )
 
     def bracket(self, a: Steps, b: Steps) -> Steps:
         """Return the Lie bracket of two steps: zero where they simply add."""

@@ -61,6 +61,11 @@ class ContactMatrix(NamedTuple):
             _along, [(rows[2], [y[j] for j in support]) for support, rows in self.contacts()]
         )
 
+    def velocities(self, y: Sequence[Scalar]) -> list[Scalar]:
+        """Return A y."""
+        given = [(*rows, [y[j] for j in support]) for support, rows in self.contacts()]
+        return [x for three in for_contacts(_along_all, given) for x in three]
+
     def contacts(self) -> list[tuple[Sequence[int], list[list[Scalar]]]]:
         """Return support and rows of each contact."""
         found, start = [], 0
@@ -97,6 +102,12 @@ def _along(row: list[Scalar], y: list[Scalar]) -> Scalar:
     return total
 
 
+def _along_all(*given: list[Scalar]) -> list[Scalar]:
+    """Return the products of rows with a vector, which comes last."""
+    *rows, y = given
+    return [_along(row, y) for row in rows]
+
+
 class Solution(NamedTuple):
     """A contact problem and its solution, as `friction_derivative` takes them."""
 
@@ -115,15 +126,8 @@ class Solution(NamedTuple):
 class ContactPhases(NamedTuple):
     """The problems of a step, and what impulses do to its mean velocity."""
 
-    compression: Solution
     final: Solution
     """Decompression, or compression where restitution returns nothing."""
-
-    returns: Scalar
-    """Whether restitution returns something in some contact."""
-
-    returned: list[Scalar]
-    """(1 + e) times the impulse that removed the speed of approach of each contact [N s]."""
 
     sudden: list[Scalar]
     """Share of each impulse that acts at closing."""
@@ -160,6 +164,9 @@ def contact_phases(
     h: Scalar,
     tolerance: Scalar,
     most: int,
+    mean: Sequence[Scalar] = (),
+    lags: Sequence[Scalar] = (),
+    lag: Scalar = 0.0,
     between: Mapping[int, Any] = MappingProxyType({}),
 ) -> ContactPhases:
     """Solve the contact problems of a step.
@@ -176,6 +183,9 @@ def contact_phases(
         h: Length of the step [s].
         tolerance: Residual at which to end, relative to the largest impulse.
         most: Sweeps of each problem at most.
+        mean: What of the forces of the last step acts within this one, r; nothing for none.
+        lags: By how much less than half of the step the change of each force acts, where some do.
+        lag: The same of r.
         between: Whether contacts are of two bodies that both move, where they may be.
     """
     count = len(mu)
@@ -205,7 +215,15 @@ def contact_phases(
         sudden.append(jump)
         lasting.append(part)
         timed += impulse
+    smooth = _largest(jumps) <= 0.0
+    for k, own in enumerate(lags):
+        late = np.where(smooth, own, 0.0)
+        for i in range(3 * k, 3 * k + 3):
+            timed[i] = timed[i] - late * p[i]
     pushed = matrix.push(timed)
+    if mean:
+        late = np.where(smooth & (_largest(p) > 0.0), lag, 0.0)
+        pushed = [x + late * y for x, y in zip(pushed, mean, strict=True)]
     lands = (_largest(jumps) > 0.0) & _is_carried(matrix, final, lasting, pushed)
     squares = [sum(x * x for x in p[3 * k : 3 * k + 3]) for k in range(count)]
     threshold = LEAST_HOLD * np.sqrt(_largest(squares))
@@ -235,9 +253,7 @@ def contact_phases(
     ).state
     closing = Solution(rest, none, bounds, *shift)
     z = [a + c for a, c in zip(z, closing.y, strict=True)]
-    return ContactPhases(
-        compression, final, returns, returned, sudden, lasting, lands, moments, closing, z, report
-    )
+    return ContactPhases(final, sudden, lasting, lands, moments, closing, z, report)
 
 
 def _jumps(

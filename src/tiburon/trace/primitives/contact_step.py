@@ -7,6 +7,10 @@ Symbols, beside those of `friction.py`:
     e           coefficient of restitution
     m           moments: impulses, each times the share of the step over which it acts
     z           A^T m: what contacts change at the mean velocity of the step
+    f           impulses that already act within the step: the forces of the last one
+    s           the same as the joints of the robot feel them, with lever arms of its start: D^-1/2
+                L^-T times joint impulses
+    r           (A^T f + s) / 2
 
 Five contact problems share their matrix, and most steps need the first only. Compression has no
 least impulse. Of a contact that closes, `approach` times its impulse belongs to the collision: the
@@ -25,6 +29,11 @@ lands, and a contact would so be carried away (`CARRIED_SPEED`), m therefore obe
 contact itself: gaps at the end of the step are not negative, and closed where m pushes;
 |m_t| <= mu m_n, and what slips, w b_t + (A z)_t, is opposed to m_t. Normal moments of what lands
 are at least w p: it may be left open.
+
+Velocities and gaps are given with the forces of the last step acting in this one. The step takes
+these back, half of them with the lever arms of its start and half with those of its end: b - A r
+and gaps - h (A r)_n / 2 are those without contact. What then acts in the step, s - r + A^T p, has
+the lever arms of its middle to second order.
 
 The gaps at the end of the step follow from z; what they leave open or penetrating beyond
 `GAP_TOLERANCE` is removed by a last problem without friction, in which contacts that are held
@@ -52,7 +61,15 @@ from tiburon.trace.primitives.friction import (
     length_square,
     rows_of,
 )
-from tiburon.trace.primitives.primitive import Index, Machine, Memory, Primitive, Truth, nodes_of
+from tiburon.trace.primitives.primitive import (
+    Index,
+    Machine,
+    Memory,
+    Number,
+    Primitive,
+    Truth,
+    nodes_of,
+)
 
 GAP_TOLERANCE = 1e-11
 """Penetration, or gap of a contact that is held closed, that a step may leave [m]."""
@@ -76,6 +93,13 @@ MOMENT_TOLERANCE = 100.0
 """Residual at which moments end, relative to that of impulses: what they miss moves bodies once, by
 the length of the step times what the same residual of impulses would leave as velocity."""
 
+CHANGE_WEIGHT = 1.0 / 12.0
+"""By how much less than half of a step the change of a force from the last step to this one acts.
+
+A force that grows evenly has its means half a step after the starts of steps. Taken as constant
+from the last step, it leaves 5/12 of the way that its change makes in half a step of constant
+forces; points that stick would creep by the rest."""
+
 CARRIED_SPEED = 0.3
 """Slip of a contact by impulses that are weighted one by one, relative to the largest speed of
 contacts without impulses, above which moments are solved for. Up to it, what weights are off by is
@@ -98,10 +122,11 @@ class ContactStep(Primitive):
 
     Arguments: rows of groups of contacts and numbers of contacts (`ContactLayout`); b; mu;
     approach; share; e; gaps at the end of the step without impulses [m]; impulses of the step
-    before; whether contacts stuck at its end, 1 or 0; h; the residual at which to end. With slots
-    (`contact_layout`) then whether those are contacts of two bodies that both move, 1 or 0, and how
-    many are used. Results: impulses; y; z; alpha; residual, sweeps and worst contact of the
-    impulses.
+    before; whether contacts stuck at its end, 1 or 0; h; the residual at which to end; f; s; by how
+    much less than half of the step the change of each force acts (`CHANGE_WEIGHT`, or 0), and that
+    of r. With slots (`contact_layout`) then whether those are contacts of two bodies that both
+    move, 1 or 0, and how many are used. Results: impulses; y; z; alpha; r; the square of the
+    largest slip without impulses; residual, sweeps and worst contact of the impulses.
 
     Attributes:
         size: Columns of A.
@@ -129,10 +154,10 @@ class ContactStep(Primitive):
         self.size = size
         self.most = most
         self.entries = self.layout.entries + self.layout.numbers
-        self.argument_count = self.entries + 12 * self.contacts + 2
+        self.argument_count = self.entries + 16 * self.contacts + 3 + size
         if slots:
             self.argument_count += slots + 1
-        self.result_count = 4 * self.contacts + 2 * size + 3
+        self.result_count = 4 * self.contacts + 3 * size + 4
 
     @property
     def contacts(self) -> int:
@@ -207,21 +232,43 @@ class ContactStep(Primitive):
 
     def _one_by_one(self, given: list[Any]) -> list[Any]:
         """Return the results by one call for each problem."""
+        import numpy as np
+
         from tiburon.trace.primitives.contact_phases import ContactMatrix, contact_phases
 
         count, n = self.contacts, 3 * self.contacts
-        A, *parts, _, (h,), (tolerance,), moving = split(
+        A, b, *parts, _, (h,), (tolerance,), acting, acted, lags, (lag,), moving = split(
             given,
-            (self.entries, n, count, count, count, count, count, n, count, 1, 1, self.layout.slots),
+            (
+                *(self.entries, n, count, count, count, count, count, n, count, 1, 1),
+                *(n, self.size, count, 1, self.layout.slots),
+            ),
         )
         matrix = ContactMatrix(self.size, self.layout.supports, self.layout.own_rows(A))
+        mean = [0.5 * (x + y) for x, y in zip(matrix.push(acting), acted, strict=True)]
+        taken = matrix.velocities(mean)
+        b = [x - y for x, y in zip(b, taken, strict=True)]
+        gaps = 4
+        parts[gaps] = [x - 0.5 * h * y for x, y in zip(parts[gaps], taken[2::3], strict=True)]
         between: dict[int, Any] = dict.fromkeys(self.between, True)
         between |= {count - len(moving) + k: one > 0.5 for k, one in enumerate(moving)}
         found = contact_phases(
-            matrix, *parts, h=h, tolerance=tolerance, most=self.most, between=between
+            matrix,
+            b,
+            *parts,
+            h=h,
+            tolerance=tolerance,
+            most=self.most,
+            mean=mean,
+            lags=lags,
+            lag=lag,
+            between=between,
         )
         final = found.final
-        return [*final.p, *final.y, *found.z, *final.alpha, *found.report]
+        fastest: Any = 0.0
+        for k in range(count):
+            fastest = np.maximum(fastest, b[3 * k] * b[3 * k] + b[3 * k + 1] * b[3 * k + 1])
+        return [*final.p, *final.y, *found.z, *final.alpha, *mean, fastest, *found.report]
 
 
 def split(values: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
@@ -237,7 +284,7 @@ class _Phases:
         self.m = m
         count, n, size = step.contacts, 3 * step.contacts, step.size
         slots = step.layout.slots
-        self.size = size
+        self.size, self.layout = size, step.layout
         moving = set(step.between)
         self._between: Row | None = Row(m.memory(count)) if moving or slots else None
         if self._between is not None:
@@ -249,16 +296,20 @@ class _Phases:
             for k in m.loop(0, slots):
                 flag = m.load(given, k + (step.argument_count - slots - 1))
                 self._between.store(m, k + (count - slots), flag)
-        b, mu, approach, share, restitution, gaps, start, stuck, h, tolerance = rows_of(
-            given, step.entries, (n, count, count, count, count, count, n, count, 1, 1)
+        b, mu, approach, share, restitution, gaps, start, stuck, h, tolerance, *forces = rows_of(
+            given,
+            step.entries,
+            (n, count, count, count, count, count, n, count, 1, 1, n, size, count, 1),
         )
+        acting, acted, self.lags, self.lag = forces
         self.approach, self.share, self.restitution = approach, share, restitution
-        self.gaps, self.h, self.tolerance = gaps, h.load(m, 0), tolerance.load(m, 0)
+        self.gaps = Row(m.memory(count))
+        self.h, self.tolerance = h.load(m, 0), tolerance.load(m, 0)
         self.moment_tolerance = m.mul(m.constant(MOMENT_TOLERANCE), self.tolerance)
         self._h, self._over_h, self._done = h, Row(m.memory(1)), Row(m.memory(1))
         self._over_h.store(m, 0, m.div(m.constant(1.0), self.h))
-        self.p, self.y, self.z, self.alpha, *self.report = rows_of(
-            found, 0, (n, size, size, count, 1, 1, 1)
+        self.p, self.y, self.z, self.alpha, self.mean, self.fastest, *self.report = rows_of(
+            found, 0, (n, size, size, count, size, 1, 1, 1, 1)
         )
         self.problem = Problem(
             Row(given),
@@ -281,29 +332,85 @@ class _Phases:
         self.jumps, self.weight, self.held = (Row(m.memory(count)) for _ in range(3))
         self.returned = m.memory(1)
         self._kept = [Row(m.memory(k)) for k in (n, size, count, 1, 1, 1)]
-        if slots:
-            for row, size_of in ((self.p, 3), (self.alpha, 1)):
-                for i in m.loop((count - slots) * size_of, count * size_of, independent=True):
-                    row.store(m, i, m.constant(0.0))
+        for row, length in ((self.p, n), (self.y, size), (self.z, size), (self.alpha, count)):
+            for i in m.loop(0, length, independent=True):
+                row.store(m, i, m.constant(0.0))
         self._bounds, self._landing, self._others = (Row(m.memory(k)) for k in (count, 1, 1))
-        self.pending, self.phase, self.error, self.lands, self._ready = (
-            Row(m.memory(1)) for _ in range(5)
+        self.pending, self.phase, self.error, self.lands, self._ready, self._fine = (
+            Row(m.memory(1)) for _ in range(6)
         )
         zero = m.constant(0.0)
-        for i in m.loop(0, self.count * 3):
-            self.problem.b.store(m, i, b.load(m, i))
+        self._take_back(b, gaps, acting, acted)
         for k in m.loop(0, self.count):
             self.problem.mu.store(m, k, mu.load(m, k))
             self.problem.least.store(m, k, zero)
-        self.solver.begin(start)
         for row in (self.phase, self.error, self.lands, self._ready, *self.report):
             row.store(m, 0, zero)
-        self.pending.store(m, 0, m.constant(1.0))
-        # residual of the last problem at which gaps are closed: u_n = residual / rho
-        stiff = m.mul(self.h, self.solver.softest.load(m, 0))
-        some = m.less(zero, stiff)
-        fine = m.div(m.constant(3.0 * GAP_SHARE * GAP_TOLERANCE), m.choose(some, stiff, self.h))
-        self.fine = m.choose(some, fine, zero)
+        self._note_pending(start)
+        self._fine.store(m, 0, zero)
+        some = m.less(m.constant(0.5), self.pending.load(m, 0))
+        for _ in m.iterate(1, lambda: some):
+            self.solver.begin(start)
+            # residual of the last problem at which gaps are closed: u_n = residual / rho
+            stiff = m.mul(self.h, self.solver.softest.load(m, 0))
+            moves = m.less(m.constant(0.0), stiff)
+            fine = m.constant(3.0 * GAP_SHARE * GAP_TOLERANCE)
+            fine = m.div(fine, m.choose(moves, stiff, self.h))
+            self._fine.store(m, 0, m.choose(moves, fine, m.constant(0.0)))
+
+    @property
+    def fine(self) -> Number:
+        """Residual of the last problem at which gaps are closed [N s]."""
+        return self._fine.load(self.m, 0)
+
+    def _note_pending(self, start: Row) -> None:
+        """Note the cases in which something closes, or pushed in the step before."""
+        m, problem = self.m, self.problem
+        zero, one = m.constant(0.0), m.constant(1.0)
+        self.pending.store(m, 0, zero)
+        for k in m.loop(0, self.count):
+            closes = m.either(
+                m.less(problem.b.load(m, k * 3 + 2), zero), m.less(self.gaps.load(m, k), zero)
+            )
+            pushed = m.less(zero, length_square(m, [start.load(m, k * 3 + i) for i in range(3)]))
+            some = m.choose(m.either(closes, pushed), one, self.pending.load(m, 0))
+            self.pending.store(m, 0, some)
+
+    def _take_back(self, b: Row, gaps: Row, acting: Row, acted: Row) -> None:
+        """Write r, velocities and gaps without forces that act within the step, and their slip."""
+        m, problem, solver, mean = self.m, self.problem, self.solver, self.mean
+        for i in m.loop(0, self.size):
+            mean.store(m, i, m.constant(0.0))
+        for i in m.loop(0, self.count * 3):
+            problem.p.store(m, i, acting.load(m, i))
+        for visit in solver.visits_abreast(mean, pushes=True):
+            p = visit.impulse()
+            pushed = visit.is_pushed(p)
+            for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
+                visit.push(p)
+        half = m.constant(0.5)
+        for i in m.loop(0, self.size):
+            mean.store(m, i, m.mul(half, m.add(mean.load(m, i), acted.load(m, i))))
+        # the velocities that this takes
+        taken = Row(m.memory(3 * self.layout.contacts))
+        for i in m.loop(0, self.count * 3, independent=True):
+            taken.store(m, i, m.constant(0.0))
+        acts = m.less(m.constant(0.0), solver.sum_of_squares(mean, self.size))
+        for _ in m.iterate(1, lambda: acts):
+            for visit in solver.visits_abreast(mean, reads=True):
+                for axis, x in enumerate(visit.product()):
+                    taken.store(m, visit.row + axis, x)
+        fastest = self.fastest
+        fastest.store(m, 0, m.constant(0.0))
+        for k in m.loop(0, self.count):
+            free = []
+            for axis in range(3):
+                place = k * 3 + axis
+                free.append(difference(m, b.load(m, place), taken.load(m, place)))
+                problem.b.store(m, place, free[axis])
+            fastest.store(m, 0, larger(m, fastest.load(m, 0), length_square(m, free[:2])))
+            way = m.mul(m.mul(half, self.h), taken.load(m, k * 3 + 2))
+            self.gaps.store(m, k, difference(m, gaps.load(m, k), way))
 
     def _set(self, row: Row, place: object, condition: Truth, value: object) -> None:
         """Store a value in the cases where a condition holds."""
@@ -545,15 +652,26 @@ class _Phases:
                 weight = m.mul(self.share.load(m, visit.k), m.add_product(half, ratio, half))
                 self._set(self.weight, visit.k, done, weight)
                 weight = m.choose(done, weight, zero)
-                visit.push([m.mul(weight, x) for x in p])
-        done = self._is(self._done)
-        hold = m.mul(m.constant(LEAST_HOLD), m.sqrt(solver.largest_lane()))
+                smooth = m.both(done, m.less_equal(self.lands.load(m, 0), zero))
+                lag = m.choose(smooth, self.lags.load(m, visit.k), zero)
+                visit.push([m.mul(difference(m, weight, lag), x) for x in p])
+        done, largest = self._is(self._done), solver.largest_lane()
+        self._keep_lag(m.both(done, m.less(m.constant(0.0), largest)))
+        hold = m.mul(m.constant(LEAST_HOLD), m.sqrt(largest))
         for k in m.loop(0, self.count):
             normal = self.p.load(m, k * 3 + 2)
             hangs = m.less(m.add(problem.least.load(m, k), hold), normal)
             stays = m.less_equal(self.jumps.load(m, k), m.mul(m.constant(LANDING_SHARE), normal))
             held = m.choose(m.both(hangs, stays), m.constant(1.0), m.constant(0.0))
             self._set(self.held, k, done, held)
+
+    def _keep_lag(self, some: Truth) -> None:
+        """Add to z what of the forces that act within the step acts on beyond half of it."""
+        m, zero = self.m, self.m.constant(0.0)
+        smooth = m.both(some, m.less_equal(self.lands.load(m, 0), zero))
+        lag = m.choose(smooth, self.lag.load(m, 0), zero)
+        for i in m.loop(0, self.size):
+            self.z.store(m, i, m.add_product(lag, self.mean.load(m, i), self.z.load(m, i)))
 
     def _pose_gaps(self) -> None:
         """Pose the problem of the gaps that impulses leave."""

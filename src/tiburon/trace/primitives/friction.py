@@ -34,8 +34,10 @@ the tangents point must not change a bit but by rounding.
 
 A contact without impulse is passed over while it cannot close: |A_n y| <= |A_n| |y| < b_n.
 
-Points of one body may share the rows of A (`contact_layout`). Where rows outnumber velocities, so
-that forces are not unique, the contacts are first taken to stay as they are (`friction_held`).
+Points of one body may share the rows of A (`contact_layout`). Where sweeps converge slowly Newton's
+method goes on (`friction_semismooth`). It comes first where the initial impulses nearly solve the
+problem, those of the step before: forces of many points are not unique, and sweeps would pass them
+to and fro.
 """
 
 from __future__ import annotations
@@ -47,9 +49,9 @@ from typing import Any, NamedTuple
 from tiburon.trace.graph import Graph, Nodes
 from tiburon.trace.primitives.contact_layout import OWN, SIZES, TURNED, ContactLayout, Run
 from tiburon.trace.primitives.friction_derivative import FrictionAdjoint, FrictionTangent
-from tiburon.trace.primitives.friction_held import FrictionHeld
 from tiburon.trace.primitives.friction_newton import MOST_COLUMNS, FrictionNewton, project
 from tiburon.trace.primitives.friction_semismooth import FrictionSemismooth
+from tiburon.trace.primitives.friction_steady import FrictionSteady
 from tiburon.trace.primitives.primitive import (
     Index,
     Machine,
@@ -76,15 +78,16 @@ MOST_ROOT_STEPS = 30
 UNROLLED = 16
 """Columns of a support that are multiplied in straight-line code."""
 
-SWEEPS_BEFORE_NEWTON = 4.0
+SWEEPS_BEFORE_NEWTON = 2.0
 """Sweeps before Newton's method is tried where they converge slowly; twice as many before each
 further attempt."""
 
-HELD_SWEEPS, HELD_ATTEMPTS = 4, 4.0
-"""Sweeps between attempts to solve for contacts that keep their modes; number of attempts."""
-
 SLOW_CONVERGENCE = 0.3
 """Share of the changes that is left after `SWEEPS_BEFORE_NEWTON` sweeps that converge slowly."""
+
+NEAR_RESIDUAL = 0.05
+"""Residual of initial impulses, relative to the largest, up to which no sweeps come before Newton's
+method."""
 
 SLIGHT_POWER = 1e-6
 """Power of contacts that the laws do not allow, relative to |y|^2, that is rounding."""
@@ -301,8 +304,8 @@ class GaussSeidel:
         self.found, self._at = Row(m.memory(self.width)), Row(m.memory(self.width))
         """What such groups note of their contacts."""
         self._change, self.largest, self.reach, self.softest = (Row(m.memory(1)) for _ in range(4))
-        self._wait, self._patience, self._mark, self._none, self._attempts, self._inverted = (
-            Row(m.memory(1)) for _ in range(6)
+        self._wait, self._patience, self._mark, self._none, self._inverted = (
+            Row(m.memory(1)) for _ in range(5)
         )
         rows = ((problem.p, self.contacts * 3), (problem.y, size), (problem.alpha, self.contacts))
         most_kept = (3 * count, size, count)
@@ -312,11 +315,11 @@ class GaussSeidel:
         ]
         self._convex = FrictionNewton(self, SparseSystem(m, layout, size)) if convex else None
         self._newton: FrictionSemismooth | None = None
-        self._held: FrictionHeld | None = None
+        self._steady: FrictionSteady | None = None
         if not convex and count > 1 and size <= MOST_COLUMNS:
             self._newton = FrictionSemismooth(self, UnsymmetricSystem(m, layout, size))
             if stuck is not None and 3 * count > size:
-                self._held = FrictionHeld(self, SparseSystem(m, layout, size), stuck)
+                self._steady = FrictionSteady(self, stuck)
 
     def groups(self) -> Iterator[Group]:
         """Go through the groups of contacts in order, in loops over those of the same form."""
@@ -436,40 +439,15 @@ class GaussSeidel:
             for _ in m.iterate(MOST_RESTARTS, busy):
                 self._solve_convex(busy(), tolerance, least, going)
             return
-        if self._held is None:
-            self._store_inverses(busy)
-            self._sweep(self.most, tolerance, least, going, before)
-        else:
-            self._attempts.store(m, 0, zero)
-            self._held.keep_steady(busy(), tolerance, going)
-            many = self._is_indeterminate()
-            for _ in m.iterate(-(-self.most // HELD_SWEEPS), busy):
-                attempts = self._attempts.load(m, 0)
-                wanted = m.both(many, m.less(attempts, m.constant(HELD_ATTEMPTS)))
-                wanted = m.both(busy(), wanted)
-                first = m.less(attempts, half)
-                for _ in m.iterate(1, lambda wanted=wanted: wanted):  # type: ignore[misc]
-                    self._held.solve(wanted, first, tolerance, least, going)
-                fresh = m.both(busy(), first)
-                self._store_inverses(lambda fresh=fresh: fresh)  # type: ignore[misc]
-                self._attempts.store(m, 0, m.add(attempts, one))
-                self._sweep(HELD_SWEEPS, tolerance, least, going, before)
+        if self._steady is not None:
+            assert self._newton is not None
+            self._steady.keep(busy(), tolerance, going, self._newton.share)
+        if self._newton is not None:
+            self._solve_at_once(busy, tolerance, least, going)
+        self._store_inverses(busy)
+        self._sweep(tolerance, least, going, before)
         for _ in m.iterate(1, busy):
             self.evaluate(busy())
-
-    def _is_indeterminate(self) -> Truth:
-        """Return whether contacts that are closed have more rows than there are velocities."""
-        m, problem = self.m, self.problem
-        zero, three = m.constant(0.0), m.constant(3.0)
-        total = Row(m.memory(1))
-        total.store(m, 0, zero)
-        for k in m.loop(0, self.contacts):
-            closing = m.less(problem.b.load(m, k * 3 + 2), zero)
-            closed = m.less(zero, problem.p.load(m, k * 3 + 2))
-            bound = m.less(problem.least.load(m, k), zero)
-            some = m.either(closing, m.either(closed, bound))
-            total.store(m, 0, m.add(total.load(m, 0), m.choose(some, three, zero)))
-        return m.less(m.constant(float(self.size)), total.load(m, 0))
 
     def _store_inverses(self, condition: Callable[[], Truth]) -> None:
         """Store what sweeps need of each contact, where a condition holds in some case.
@@ -483,13 +461,10 @@ class GaussSeidel:
                 visit.store_inverse()
             self._inverted.store(m, 0, m.constant(1.0))
 
-    def _sweep(
-        self, most: int, tolerance: Number, least: Number | None, going: Row, before: Row
-    ) -> None:
+    def _sweep(self, tolerance: Number, least: Number | None, going: Row, before: Row) -> None:
         """Sweep over the contacts of cases that go on, until they are solved.
 
         Args:
-            most: Most sweeps.
             tolerance: Residual at which to end, relative to the largest impulse.
             least: Residual [N s] that is none, whatever the impulses are.
             going: Whether a case is not solved yet: 1 or 0.
@@ -501,7 +476,7 @@ class GaussSeidel:
         def busy() -> Truth:
             return m.less(half, going.load(m, 0))
 
-        for _ in m.iterate(most, busy):
+        for _ in m.iterate(self.most, busy):
             active = busy()
             sweeps = outcome.sweeps.load(m, 0)
             outcome.sweeps.store(m, 0, m.add(sweeps, m.choose(active, one, zero)))
@@ -518,18 +493,14 @@ class GaussSeidel:
             first = m.less_equal(last, zero)
             rate = m.div(change, m.choose(first, one, last))
             rate = m.choose(first, m.constant(FIRST_RATE), m.choose(m.less(rate, one), rate, one))
-
-            def bound() -> Number:
-                found = m.mul(tolerance, self.largest.load(m, 0))
-                return found if least is None else larger(m, found, least)
-
-            due = m.both(active, m.less_equal(m.mul(change, rate), bound()))
+            bound = self._bound(tolerance, least)
+            due = m.both(active, m.less_equal(m.mul(change, rate), bound))
             before.store(m, 0, change)
-            if self._newton is not None:
-                due = m.either(due, self._accelerate(active, tolerance, least))
             for _ in m.iterate(1, lambda due=due: due):  # type: ignore[misc]
-                small = m.less_equal(self.evaluate(due), bound())
+                small = m.less_equal(self.evaluate(due), bound)
                 going.store(m, 0, m.choose(m.both(due, small), zero, going.load(m, 0)))
+            if self._newton is not None:
+                self._accelerate(busy(), tolerance, least, going)
 
     def _solve_convex(
         self, active: Truth, tolerance: Number, least: Number | None, going: Row
@@ -539,21 +510,19 @@ class GaussSeidel:
         assert newton is not None
         newton.solve(active, larger(m, tolerance, m.constant(NEWTON_TOLERANCE)))
         self.note_largest()
-        bound = m.mul(tolerance, self.largest.load(m, 0))
-        if least is not None:
-            bound = larger(m, bound, least)
+        bound = self._bound(tolerance, least)
         small = m.both(active, m.less_equal(self.evaluate(active), bound))
         going.store(m, 0, m.choose(small, m.constant(0.0), going.load(m, 0)))
 
-    def _accelerate(self, active: Truth, tolerance: Number, least: Number | None) -> Truth:
-        """Solve by Newton's method where sweeps converge slowly, after a while; return where.
+    def _accelerate(
+        self, active: Truth, tolerance: Number, least: Number | None, going: Row
+    ) -> None:
+        """Solve by Newton's method where sweeps converge slowly, after a while.
 
         What it finds counts only if its residual is smaller and its power is not larger: where
         there is no solution, impulses grow while the residual shrinks.
         """
-        m, newton = self.m, self._newton
-        assert newton is not None
-        zero, one = m.constant(0.0), m.constant(1.0)
+        m = self.m
         wait = m.add(self._wait.load(m, 0), m.constant(-1.0))
         over = m.less(wait, m.constant(0.5))
         change, mark = self._change.load(m, 0), self._mark.load(m, 0)
@@ -563,20 +532,71 @@ class GaussSeidel:
         first = m.less(mark, m.constant(0.0))
         self._mark.store(m, 0, m.choose(m.either(over, first), change, mark))
         for _ in m.iterate(1, lambda: due):
-            before, power = self.evaluate(due), self._power()
-            self.keep()
-            newton.solve(due, larger(m, tolerance, m.constant(NEWTON_TOLERANCE)), least)
-            # also false for what is not a number
-            better = m.less(self.evaluate(due), before)
-            slight = m.mul(m.constant(SLIGHT_POWER), self.square())
-            better = m.both(better, m.less_equal(self._power(), larger(m, power, slight)))
-            self.restore(m.less(m.choose(better, one, zero), one))
-            self.note_largest(due)
+            self._try_newton(due, self.evaluate(due), tolerance, least, going)
             patience = self._patience.load(m, 0)
             patience = m.choose(due, m.add(patience, patience), patience)
             self._patience.store(m, 0, patience)
         self._wait.store(m, 0, m.choose(over, self._patience.load(m, 0), wait))
-        return due
+
+    def _solve_at_once(
+        self, busy: Callable[[], Truth], tolerance: Number, least: Number | None, going: Row
+    ) -> None:
+        """Solve by Newton's method where the initial impulses nearly do; such cases stop going.
+
+        So are problems without a relative tolerance: they are linear, but for contacts that open.
+        """
+        m, zero = self.m, self.m.constant(0.0)
+        self.note_largest()
+        largest = self.largest.load(m, 0)
+        absolute = m.less_equal(tolerance, zero)
+        due = m.both(busy(), m.either(absolute, m.less(zero, largest)))
+        for _ in m.iterate(1, lambda: due):
+            before = self.evaluate(due)
+            near = m.less_equal(before, m.mul(m.constant(NEAR_RESIDUAL), largest))
+            nearly = m.both(due, m.either(absolute, near))
+            for _ in m.iterate(1, lambda nearly=nearly: nearly):  # type: ignore[misc]
+                self._try_newton(nearly, before, tolerance, least, going)
+
+    def _try_newton(
+        self, due: Truth, before: Number, tolerance: Number, least: Number | None, going: Row
+    ) -> None:
+        """Go on by Newton's method, where that makes the residual smaller, and power not larger.
+
+        Args:
+            due: Cases to solve; they stop going when they are solved.
+            before: The residual [N s].
+            tolerance: Residual at which to end, relative to the largest impulse.
+            least: Residual [N s] that is none, whatever the impulses are.
+            going: Whether a case is not solved yet: 1 or 0.
+        """
+        m, newton = self.m, self._newton
+        assert newton is not None
+        zero, one = m.constant(0.0), m.constant(1.0)
+        power = self._power()
+        self.keep()
+        newton.solve(due, tolerance, least)
+        self.note_largest(due)
+        after, bound = self.evaluate(due), self._bound(tolerance, least)
+        small = m.less_equal(after, bound)
+        # of two solutions the second, which has slip velocities; false for what is not a number
+        better = m.either(small, m.less(after, before))
+        slight = m.mul(m.constant(SLIGHT_POWER), self.square())
+        # residuals relative to impulses shrink when these grow
+        grows = m.less(larger(m, power, slight), self._power())
+        grows = m.both(grows, m.less(zero, tolerance))
+        better = m.less(m.choose(grows, one, zero), m.choose(better, one, zero))
+        solved = m.both(due, m.both(better, small))
+        going.store(m, 0, m.choose(solved, zero, going.load(m, 0)))
+        failed = m.both(due, m.less(m.choose(better, one, zero), one))
+        for _ in m.iterate(1, lambda: failed):
+            self.restore(failed)
+            self.note_largest(failed)
+            self.evaluate(failed)
+
+    def _bound(self, tolerance: Number, least: Number | None) -> Number:
+        """Return the residual at which to end [N s]."""
+        found = self.m.mul(tolerance, self.largest.load(self.m, 0))
+        return found if least is None else larger(self.m, found, least)
 
     def note_largest(self, where: Truth | None = None) -> None:
         """Note the largest of all impulses, in all cases or in some."""
@@ -1190,11 +1210,14 @@ class Visit:
 
     def residual_square(self, *, convex: bool) -> Number:
         """Return the square of how far the impulse is from its projection."""
-        m = self.m
         if convex:
             return self._convex_residual_square()
-        zero, one = m.constant(0.0), m.constant(1.0)
-        u, p, rho = self.velocity(), self.impulse(), self.rho()
+        return length_square(self.m, self.residual_of(self.velocity(), self.impulse()))
+
+    def residual_of(self, u: Sequence[Number], p: Sequence[Number]) -> list[Number]:
+        """Return what an impulse misses at a velocity: the natural map, less the impulse."""
+        m = self.m
+        zero, one, rho = m.constant(0.0), m.constant(1.0), self.rho()
         least, mu = self.problem.least.load(m, self.k), self.problem.mu.load(m, self.k)
         x, y, n = (m.sub_product(rho, a, b) for a, b in zip(u, p, strict=True))
         n = larger(m, n, least)
@@ -1203,7 +1226,7 @@ class Visit:
         slips = m.less(m.mul(limit, limit), square)
         scale = m.choose(slips, m.div(limit, m.sqrt(m.choose(slips, square, one))), one)
         projected = m.mul(scale, x), m.mul(scale, y), n
-        return length_square(m, [difference(m, a, b) for a, b in zip(projected, p, strict=True)])
+        return [difference(m, a, b) for a, b in zip(projected, p, strict=True)]
 
     def _convex_residual_square(self) -> Number:
         """Return the square of how far the impulse is from its projection onto the cone."""

@@ -105,10 +105,9 @@ class _Modes:
         """Whether a contact has the least normal impulse: 1 or 0."""
         self.rows = m.memory(self.n * of.size)
         """A in these axes, dense."""
-        self._factor: Memory = None
-        self._solution: Memory = None
-        self.matrix = m.memory(self.n * self.n + 1)
-        """M, and the cut of its rank."""
+        self._inverse: Memory = None
+        self.matrix = m.memory(self.n * self.n)
+        """M."""
         self._spread()
         self._classify()
         self._turn_rows()
@@ -257,22 +256,22 @@ class _Modes:
             alpha = m.mul(alpha, m.load(self.flags, k * 3 + 1))
             m.store(matrix, across, m.add(m.load(matrix, across), alpha))
 
-    def factor(self) -> None:
-        """Factor M."""
-        self.m.store(self.matrix, self.n * self.n, self.m.constant(PIVOT_CUT))
-        m = self.m
-        self._factor = m.memory(factor_size(self.n, self.n) + max(self.n, 2))
-        self._solution = m.memory(self.n)
-        FactorOrthogonal(self.n, self.n).write(m, self.matrix, self._factor)
+    def invert(self) -> None:
+        """Write minus the inverse of M."""
+        self._inverse = self.m.memory(self.n * self.n)
+        write_negative_inverse(self.m, self.matrix, self.flags, self._inverse, self.n)
 
-    def solve(self, right: Memory, mode: str = "P") -> Memory:
-        """Return M^+ times a vector, or the transpose of M^+ with mode "T"."""
-        m, place = self.m, factor_size(self.n, self.n)
-        # rank and ratio of the factor make room for the vector
-        for i in m.loop(0, self.n):
-            m.store(self._factor, i + place, m.load(right, i))
-        ApplyOrthogonal(self.n, self.n, mode).write(m, self._factor, self._solution)
-        return self._solution
+    def solve(self, right: Memory, *, transposed: bool = False) -> Memory:
+        """Return minus the inverse of M, or its transpose, times a vector."""
+        m, n = self.m, self.n
+        found = m.memory(n)
+        for i in m.loop(0, n):
+            m.store(found, i, m.constant(0.0))
+            for j in m.loop(0, n):
+                entry = m.load(self._inverse, j * n + i if transposed else i * n + j)
+                total = m.add_product(entry, m.load(right, j), m.load(found, i))
+                m.store(found, i, total)
+        return found
 
     def impulses(self, z: Memory, f: Memory, found: Memory) -> None:
         """Write dp = B z + f, all in these axes."""
@@ -329,7 +328,7 @@ class FrictionTangent(_AtSolution):
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Change y and u at constant impulses, solve for those, and add their effect."""
         modes = _Modes(m, given, self)
-        modes.factor()
+        modes.invert()
         n, size, count, zero = modes.n, self.size, self.contacts, m.constant(0.0)
         at_b = self.more + self.entries
         at_mu, at_least = at_b + n, at_b + n + count
@@ -354,12 +353,10 @@ class FrictionTangent(_AtSolution):
             modes.forced(k, m.load(given, k + at_mu), m.load(given, k + at_least), f)
         modes.pushed(f, dy)
         modes.seen(dy, du)
-        right, dp, none = m.memory(n), m.memory(n), m.memory(n)
+        dp, none = m.memory(n), m.memory(n)
         for i in m.loop(0, n):
-            flag = m.mul(m.load(modes.flags, i), m.constant(-1.0))
-            m.store(right, i, m.mul(flag, m.load(du, i)))
             m.store(none, i, zero)
-        z = modes.solve(right)
+        z = modes.solve(du)
         modes.impulses(z, none, dp)
         extra = m.memory(size)
         for j in m.loop(0, size):
@@ -406,7 +403,7 @@ class FrictionAdjoint(_AtSolution):
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Run the steps of `FrictionTangent` backward, each transposed."""
         modes = _Modes(m, given, self)
-        modes.factor()
+        modes.invert()
         n, size, count, zero = modes.n, self.size, self.contacts, m.constant(0.0)
         at_y, at_alpha = self.more + n, self.more + n + size
         # adjoints of dp and of du, in the axes of the contacts, and of dy
@@ -428,19 +425,16 @@ class FrictionAdjoint(_AtSolution):
             m.store(w, j, m.load(given, j + at_y))
         modes.pushed(u, w)
         modes.seen(w, p)
-        # z = -M^+ C^T du, dp = B z
+        # z = -M^-1 C^T du, dp = B z
         z = m.memory(n)
         for k in m.loop(0, count):
             along = m.load(p, k * 3)
             normal = m.sub_product(m.load(modes.sliding, k), along, m.load(p, k * 3 + 2))
             parts = (along, m.load(p, k * 3 + 1), normal)
             for axis in range(3):
-                flag = m.load(modes.flags, k * 3 + axis)
-                m.store(z, k * 3 + axis, m.mul(flag, parts[axis]))
-        solved = modes.solve(z, "T")
+                m.store(z, k * 3 + axis, parts[axis])
+        z = modes.solve(z, transposed=True)
         for i in m.loop(0, n):
-            flag = m.load(modes.flags, i)
-            m.store(z, i, m.mul(m.mul(flag, m.load(solved, i)), m.constant(-1.0)))
             m.store(u, i, m.add(m.load(u, i), m.load(z, i)))
         # r reaches du, and f reaches p, both through dy
         modes.pushed(z, w)

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tiburon.trace.primitives.contact_layout import ContactLayout
-from tiburon.trace.primitives.primitive import Machine, Memory, Number
+from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number
 
 if TYPE_CHECKING:
     from tiburon.trace.primitives.friction import Group, Row, Visit
@@ -66,6 +66,8 @@ class SparseSystem:
     """Write assembly, elimination and substitution."""
 
     _is_symmetric = True
+    _parts = 1
+    """Triangles that are stored."""
 
     def __init__(self, m: Machine, layout: ContactLayout, size: int) -> None:
         """Take memory for the matrix, and tables of its structure.
@@ -122,20 +124,22 @@ class SparseSystem:
         lengths = [len(group.support) for group in layout.groups]
         if layout.slots:
             lengths = lengths[: slots + 1]
-        upper = [
-            products[start + i * n + j]
-            for start, n in zip(first, lengths, strict=False)
-            for i in range(n)
-            for j in range(i, n)
+        # where targets of the products in a row follow each other: of groups, and of slots
+        pairs = list(zip(first, lengths, strict=False))
+        self._product_runs = [
+            _in_runs(
+                [products[at + i * n + j] for at, n in own for i in range(n) for j in range(i, n)],
+                [n - i for _, n in own for i in range(n)],
+            )
+            for own in (pairs[:slots], pairs[slots:])
         ]
-        runs = [n - i for n in lengths for i in range(n)]
-        self._product_runs = _in_runs(upper, runs)
         self._products, self._first = m.table(products), m.table(first)
         self._sorted = m.table(sorted_places)
         self._matrix = m.memory(self._stored)
         longest = max(len(group.support) for group in layout.groups)
         rows = max(group.rows for group in layout.groups)
-        self._law, self._pulled = Row(m.memory(rows * rows)), Row(m.memory(rows * longest))
+        self._law = Row(m.memory(rows * rows))
+        self._pulled = [Row(m.memory(rows * longest)) for _ in range(self._parts)]
 
     def clear(self, diagonal: Number) -> None:
         """Set the matrix to a multiple of 1."""
@@ -180,35 +184,46 @@ class SparseSystem:
             [self._law.load(m, min(i, j) * size + max(i, j)) for j in range(size)]
             for i in range(size)
         ]
-        self._add_products(group, W, self._matrix)
+        self._add_products(group, [(W, self._matrix)])
 
-    def _add_products(self, group: Group, W: list[list[Number]], matrix: Memory) -> None:
-        """Add the upper triangle of B^T W B."""
-        m, size, length = self.m, group.rows, group.length
+    def _add_products(self, group: Group, parts: list[tuple[list[list[Number]], Memory]]) -> None:
+        """Add the upper triangles of B^T W B."""
+        from tiburon.trace.primitives.friction import length_square
+
+        m, size, length, in_slots = self.m, group.rows, group.length, group.run.in_slots
         # W B, columns in the order of elimination
         for j in m.loop(0, length):
             at = m.lookup(self._sorted, group.offset + j)
             column = [group.entry(row, at) for row in range(size)]
-            for i in range(size):
-                total = m.mul(W[i][0], column[0])
-                for x, y in zip(W[i][1:], column[1:], strict=True):
-                    total = m.add_product(x, y, total)
-                self._pulled.store(m, j + i * length, total)
-        first = m.lookup(self._first, group.number)
+            for (W, _), pulled in zip(parts, self._pulled, strict=True):
+                for i in range(size):
+                    total = m.mul(W[i][0], column[0])
+                    for x, y in zip(W[i][1:], column[1:], strict=True):
+                        total = m.add_product(x, y, total)
+                    pulled.store(m, j + i * length, total)
         for i in m.loop(0, length):
             at = m.lookup(self._sorted, group.offset + i)
             column = [group.entry(row, at) for row in range(size)]
-            start = m.lookup(self._products, first + i * (length + 1)) - i
-            for j in m.loop(i, length, independent=self._product_runs):
-                target = (
-                    start + j
-                    if self._product_runs
-                    else m.lookup(self._products, first + i * length + j)
-                )
+            if not in_slots:
+                self._add_row(group, i, column, parts)
+                continue
+            # few joints move the bodies of a slot
+            moves = m.less(m.constant(0.0), length_square(m, column))
+            for _ in m.iterate(1, lambda moves=moves: moves):  # type: ignore[misc]
+                self._add_row(group, i, column, parts)
+
+    def _add_row(self, group: Group, i: Index, column: list[Number], parts: list[Any]) -> None:
+        """Add the products of a column of B with those from it on."""
+        m, length = self.m, group.length
+        place = m.lookup(self._first, group.number) + i * length
+        follows = self._product_runs[1 if group.run.in_slots else 0]
+        start = m.lookup(self._products, place + i) - i
+        for j in m.loop(i, length, independent=follows):
+            target = start + j if follows else m.lookup(self._products, place + j)
+            for (_, matrix), pulled in zip(parts, self._pulled, strict=True):
                 total = m.load(matrix, target)
-                for row in range(size):
-                    pulled = self._pulled.load(m, j + row * length)
-                    total = m.add_product(column[row], pulled, total)
+                for row, x in enumerate(column):
+                    total = m.add_product(x, pulled.load(m, j + row * length), total)
                 m.store(matrix, target, total)
 
     def factor(self) -> None:
@@ -259,6 +274,7 @@ class UnsymmetricSystem(SparseSystem):
     """The same for matrices W that are not symmetric. Columns are not exchanged."""
 
     _is_symmetric = False
+    _parts = 2
 
     def __init__(self, m: Machine, layout: ContactLayout, size: int) -> None:
         """Take memory for the matrix, and tables of its structure."""
@@ -276,8 +292,8 @@ class UnsymmetricSystem(SparseSystem):
         """Add B^T W B of a group."""
         m, size = self.m, group.rows
         W = [[self._law.load(m, i * size + j) for j in range(size)] for i in range(size)]
-        self._add_products(group, W, self._matrix)
-        self._add_products(group, [list(row) for row in zip(*W, strict=True)], self._lower)
+        turned = [list(row) for row in zip(*W, strict=True)]
+        self._add_products(group, [(W, self._matrix), (turned, self._lower)])
 
     def factor(self) -> None:
         """Eliminate all columns."""
@@ -289,14 +305,17 @@ class UnsymmetricSystem(SparseSystem):
             m.store(self._matrix, start, inverse)
             for place in m.loop(start + 1, end):
                 upper, lower = (m.mul(m.load(part, place), inverse) for part in pair)
-                shift = m.lookup(self._updates, place) - place
-                for other in m.loop(place, end, independent=self._in_runs):
-                    target = other + shift
-                    if not self._in_runs:
-                        target = m.lookup(self._targets, target)
-                    for part, factor in ((self._matrix, lower), (self._lower, upper)):
-                        old, known = m.load(part, target), m.load(part, other)
-                        m.store(part, target, m.sub_product(factor, known, old))
+                # contacts couple few of the velocities
+                coupled = m.less(m.constant(0.0), m.add_product(upper, upper, m.mul(lower, lower)))
+                for _ in m.iterate(1, lambda coupled=coupled: coupled):  # type: ignore[misc]
+                    shift = m.lookup(self._updates, place) - place
+                    for other in m.loop(place, end, independent=self._in_runs):
+                        target = other + shift
+                        if not self._in_runs:
+                            target = m.lookup(self._targets, target)
+                        for part, factor in ((self._matrix, lower), (self._lower, upper)):
+                            old, known = m.load(part, target), m.load(part, other)
+                            m.store(part, target, m.sub_product(factor, known, old))
 
     def solve(self, x: Row) -> None:
         """Replace a right-hand side by the solution, after `factor`."""

@@ -70,6 +70,14 @@ class TreeLayout:
         """Row and column of each stored element, in order."""
         return [(i, j) for i, row in enumerate(self.columns) for j in row]
 
+    def related(self) -> list[list[int]]:
+        """For each row its ancestors and descendants, itself included."""
+        found: list[set[int]] = [set() for _ in self.columns]
+        for i, j in self.elements():
+            found[i].add(j)
+            found[j].add(i)
+        return [sorted(row) for row in found]
+
 
 class TreePrimitive(Primitive):
     """A primitive on matrices with the zeros of a tree.

@@ -903,6 +903,8 @@ class _FixedPoint:
             rests = self._rests(last[place], self.following[place])
             self._valid = graph.and_(self._valid, rests)
         self._factor: OrthogonalFactor | None = None
+        read = {*loop.graph.live([roots[place] for place in self.moving])}
+        self._iterates = any(loop.states[place] in read for place in self.moving)
 
     def _rests(self, last: int, following: int) -> int:
         """Return whether one more iteration keeps a state."""
@@ -976,6 +978,9 @@ class _FixedPoint:
         graph = self.graph
         if all(graph.constant_of(node) == 0.0 for node in right):
             return right
+        if not self._iterates:
+            # one iteration leads to the fixed point from anywhere
+            return [self._checked(node) for node in right]
         vector = np.array([Value(graph, node) for node in right], dtype=object)
         factor = self._factored()
         solution = factor.solve_transpose(vector) if transposed else factor.solve(vector)

@@ -1,8 +1,8 @@
-"""The end of a step in which laws of joints act: damping, springs, dry friction and stops.
+"""The end of a step: rigid contacts, and laws of joints: damping, springs, dry friction and stops.
 
-The integrator takes the step with the mean forces that these laws had in the last one; its end
-corrects them (`tiburon.actuation.joint_laws`). Rigid contacts, whose impulses act at the end of a
-step too, are rows of the same problem.
+The integrator takes the step with the mean forces that these had in the last one; its end corrects
+them (`tiburon.actuation.joint_laws`, `tiburon.contact.rigid`). Friction, stops and contacts are
+rows of one problem.
 
 Symbols:
     q1, v1      state at the end of the step under the forces of the last one
@@ -11,9 +11,11 @@ Symbols:
                 added armatures kept from v1
     c           impulses with the forces of friction and stops in the last step
     p           impulses of friction, stops and contacts
+    m           impulses with the forces of contacts in the last step, with the mean of the lever
+                arms at both ends of this one
 
-    v = v1 + H^-1 (r - c + J^T p)
-    q = q1 + h (H^-1 (r - c) / 2 + the shift by p that contacts determine)
+    v = v1 + H^-1 (r - c - m + J^T p)
+    q = q1 + h (H^-1 (r - c - m) / 2 + the shift by p that contacts determine)
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,8 +24,10 @@ import numpy as np
 
 from tiburon.actuation.joint_laws import HeldLaw
 from tiburon.actuation.rigid_contact import RigidContactElement
+from tiburon.contact.active import ActivePoints
 from tiburon.contact.rigid import (
     TOLERANCE,
+    ActingForces,
     BoundRow,
     Compliance,
     RigidStep,
@@ -45,6 +49,12 @@ UNSOLVED_JOINTS = (
     "push each other, or the step is too long"
 )
 """What a step expects whose impulses do not converge."""
+
+UNSOLVED_CONTACT = (
+    "contact impulses that converge: bodies of very different masses rest on each other, or the "
+    "step is too long"
+)
+"""The same of a step without laws of joints."""
 
 MAX_GAP = 1e100
 """Upper bound of a finite sum of gaps [m]; a NaN gap exceeds it."""
@@ -138,14 +148,14 @@ class StepEnd(NamedTuple):
     terms: LawTerms
     """What laws of joints do."""
 
-    ahead: Scalars
-    """Configuration at which rows and masses are evaluated."""
-
-    v_ahead: Scalars
-    """Velocity at the end under the forces of the last step, in its axes [m/s or rad/s]."""
+    v1: Scalars
+    """Velocity at the end under the forces of the last step [m/s or rad/s]."""
 
     v_free: Scalars
-    """Velocity there without friction, stops and contacts [m/s or rad/s]."""
+    """Velocity there without friction and stops [m/s or rad/s]."""
+
+    v_start: Scalars
+    """Velocity at the start, in the axes of the end [m/s or rad/s]."""
 
     mean_change: Scalars
     """Change of the mean velocity of the step that goes with that of the velocity."""
@@ -155,6 +165,9 @@ class StepEnd(NamedTuple):
 
     contact: tuple[list[Scalar], list[PointRows], Scalars, Scalar] | None
     """Gaps at the start, contact points, their run-time parameters and the tolerance."""
+
+    acting: ActingForces | None
+    """Contact forces of the last step that act in this one."""
 
 
 class _Ended(NamedTuple):
@@ -191,7 +204,7 @@ def end_of_step(
     """Return configuration, velocities with inner states, and held values at the end of a step.
 
     Args:
-        system: The robot, with laws of joints.
+        system: The robot, with rigid contacts or laws of joints.
         manifold: Its positions.
         start: Configuration and velocities with inner states at the start of the step.
         after: The same at its end, under the mean forces of the last step.
@@ -209,30 +222,70 @@ def end_of_step(
     def ended(*, binds: bool) -> _Ended:
         """Return the end of the step, with friction, stops and contacts or without."""
         if not (binds or linear):
-            return _Ended(q1, tuple(w1[:nv]), _states_after(system, None, None, (), z, h), 1.0)
+            return _Ended(q1, tuple(w1[:nv]), states_after(None, None), 1.0)
         posed = posed_end(
             system, manifold, start, after, u, h, time, p, binds=binds, explicit=explicit
         )
         exceeds = 0.0 if binds else _exceeds(posed, h)
-        found, states = solved_end(system, posed, v, u, h, time) if binds else (None, ())
+        found, states, at_end = solved_end(system, posed, u, h, time) if binds else (None, (), ())
         mean, v_after, good = posed.mean_change, posed.v_free, 1.0
         if found is not None:
             mean = tuple(a + b for a, b in zip(mean, found.shifted, strict=True))
             v_after = found.v
             good = _is_good(system, posed, found)
-        change = manifold.reexpress(mean, posed.ahead, q1)
-        q_after = manifold.normalize(manifold.displaced(q1, change, h))
-        back = manifold.reexpress(v_after, posed.ahead, q_after)
-        z_after = _states_after(system, posed, found, states, z, h)
-        return _Ended(q_after, tuple(back), z_after, good, exceeds)
+        q_after = manifold.normalize(manifold.displaced(q1, mean, h))
+        back = manifold.reexpress(v_after, q1, q_after)
+        if found is not None and system.ends_in_contact and system.gyrates:
+            bounce = found
+            back = where_needed(
+                found.bounces, lambda: rebound(bounce, manifold, q1, q_after), tuple(back)
+            )
+        return _Ended(
+            q_after, tuple(back), states_after(posed, found, states, at_end), good, exceeds
+        )
+
+    def rebound(found: RigidStep, manifold: Any, q1: Scalars, q_after: Scalars) -> Scalars:
+        """Return the velocity after a bounce, with the gyroscopic forces that it changes.
+
+        Angular velocities stay in body axes, in which inertia does not change: the energy of an
+        elastic collision stays in the body.
+        """
+
+        def turning(sign: float) -> Scalars:
+            v = tuple(
+                0.5 * (a + b) + sign * c
+                for a, b, c in zip(w1[:nv], found.v, found.shifted, strict=True)
+            )
+            vd = system.gyroscopic_motion(q1, v, time + h)
+            return tuple(a + b for a, b in zip(vd, manifold.convective(v), strict=True))
+
+        later = tuple(
+            a + h * (x - y) for a, x, y in zip(found.v, turning(0.5), turning(-0.5), strict=True)
+        )
+        back = manifold.reexpress(later, q1, q_after)
+        return tuple(later[i] if i in manifold.turns else x for i, x in enumerate(back))
+
+    def states_after(
+        posed: StepEnd | None,
+        found: RigidStep | None,
+        states: Scalars = (),
+        at_end: Scalars = (),
+    ) -> Scalars:
+        if found is not None and system.ends_in_contact:
+            # of joints that turn in world axes, which do not turn in the next step
+            neutral = tuple(system.model.neutral())
+            for impulses in (found.mean_impulses, found.joint_impulses):
+                forces = tuple(np.where(found.lasts, x / h, 0.0) for x in impulses)
+                states = (*states, *manifold.reexpress(forces, q1, neutral))
+            states = (*states, *at_end)
+        return _states_after(system, posed, found, states, z, h)
 
     held = _held(system, start, after, u, time, h, p)
     linear = any(law.law.is_linear for law in held)
-    ahead = manifold.displaced(q, v, h)
-    v1 = manifold.reexpress(w1[:nv], q1, ahead)
+    v1 = w1[:nv]
     binds: Any = LawTerms.of(held, q, v, v1, h, (), binds=False).may_bind(v1, h)
     if binds is not True and system.ends_in_contact:
-        near = system.may_touch(q, (ahead, q1), v, h, time, p)
+        near = system.may_touch(q, q1, v, h, time, p)
         binds = near if near is True or binds is False else binds | near
     if binds is True:
         found = ended(binds=True)
@@ -245,7 +298,8 @@ def end_of_step(
         found = where_needed(~binds, lambda: ended(binds=False), found)
     if binds is not True and any(law.law.is_bounded for law in held):
         found = where_needed(found.exceeds > 0.5, lambda: ended(binds=True), found)
-    q_end = tuple(require(found.good > 0.5, x, UNSOLVED_JOINTS) for x in found.q)
+    unsolved = UNSOLVED_CONTACT if system.laws is None else UNSOLVED_JOINTS
+    q_end = tuple(require(found.good > 0.5, x, unsolved) for x in found.q)
     return q_end, (*found.v, *w1[nv:]), (*u[: system.discrete.start], *found.z)
 
 
@@ -259,7 +313,8 @@ def _held(
     p: Scalars,
 ) -> list[HeldLaw]:
     """Return the laws with their forces over the last step, and the commands of this one."""
-    assert system.laws is not None
+    if system.laws is None:
+        return []
     element, at_z, at_p = system.laws
     places = {
         law.actuator.name: system.commands.place(law.actuator.name)
@@ -282,15 +337,15 @@ def _exceeds(posed: StepEnd, h: Scalar) -> Scalar:
     beyond: Scalar = 0.0
     for law, force in zip(posed.terms.held, posed.terms.forces, strict=True):
         if law.law.is_bounded:
-            found = _linear_after(law, force, posed.v_free, posed.v_ahead, h)
+            found = _linear_after(law, force, posed.v_free, posed.v1, h)
             beyond = np.where((found < law.low) | (found > law.high), 1.0, beyond)
     return beyond
 
 
-def _linear_after(law: HeldLaw, force: Scalar, v: Scalars, v_ahead: Scalars, h: Scalar) -> Scalar:
+def _linear_after(law: HeldLaw, force: Scalar, v: Scalars, v1: Scalars, h: Scalar) -> Scalar:
     """Return the force of damping and spring at another velocity at the end of the step."""
     i = law.variable
-    return force - law.slope(h) * law.ratio * (v[i] - v_ahead[i])
+    return force - law.slope(h) * law.ratio * (v[i] - v1[i])
 
 
 def _is_good(system: "System", posed: StepEnd, found: RigidStep) -> Scalar:
@@ -316,16 +371,16 @@ def posed_end(
     *,
     binds: bool = True,
     explicit: bool = True,
+    whole: bool = False,
 ) -> StepEnd:
     """Return the problem at the end of a step; arguments of `end_of_step`.
 
-    `binds` states whether friction, stops and contacts are part of it.
+    `binds` states whether friction, stops and contacts are part of it, `whole` whether all contact
+    points are, where steps choose among many.
     """
     (q, w), (q1, w1), nv = start, after, system.model.nv
-    v = w[:nv]
-    ahead = manifold.displaced(q, v, h)
-    v1 = manifold.reexpress(w1[:nv], q1, ahead)
-    plan = system.plan_at(ahead, v, time + h)
+    v, v1 = w[:nv], tuple(w1[:nv])
+    plan = system.plan_at(q1, v1, time + h)
     gain = tuple(b - a for a, b in zip(v, w1[:nv], strict=True)) if explicit else ()
     held = _held(system, start, after, u, time, h, p)
     terms = LawTerms.of(held, q, v, v1, h, gain, binds=binds)
@@ -334,22 +389,40 @@ def posed_end(
     for joint in system.prescribed(time + h, p):
         fixed += [i for i, _ in joint.accelerations]
         v1 = (*v1[: joint.v], *joint.sample[1], *v1[fixed[-1] + 1 :])
-    contact = None
+    jacobian, cut = system.loops_at(plan, q1, w[nv:]) or ((), MIN_CUT)
+    bounds = terms.bounds if binds else ()
+
+    def compliance_at(points: list[PointRows]) -> Compliance:
+        return compliance_of(plan, q1, points, jacobian, cut, fixed, bounds, terms.added)
+
+    contact, acting, end = None, None, None
     points: list[PointRows] = []
     if binds and system.ends_in_contact:
-        gaps, points, own, tolerance = system.contact_ahead(plan, q, ahead, v, h, time, p, q1)
+        act, *forces = system.contact_forces(q1, u)
+        acting = ActingForces(act, *(tuple(h * x for x in one) for one in forces))
+        if not whole and system.chooses_points(plan):
+            compliance = compliance_at(ActivePoints())
+            assert compliance.felt is not None
+            taken = compliance.response(compliance.felt(dict(enumerate(acting.joint_impulses))))
+            end = manifold.displaced(q1, tuple(-0.5 * x for x in taken), h)
+        gaps, points, own, tolerance = system.contact_ahead(plan, q, q1, (v, v1), h, time, p, end)
         contact = gaps, points, own, tolerance
-    jacobian, cut = system.loops_at(plan, ahead, w[nv:]) or ((), MIN_CUT)
-    bounds = terms.bounds if binds else ()
-    compliance = compliance_of(plan, ahead, points, jacobian, cut, fixed, bounds, terms.added)
-    v1 = system.closed_velocity(compliance, plan, ahead, v1, w[nv:])
-    assert compliance.accelerate is not None
-    zeros = (0.0,) * nv
-    linear = compliance.accelerate(terms.change) if terms.change else zeros
-    removed = compliance.accelerate(terms.removed) if terms.removed else zeros
+    if end is None:
+        compliance = compliance_at(points)
+    v1 = tuple(system.closed_velocity(compliance, plan, q1, v1, w[nv:]))
+
+    def moved(impulses: dict[int, Scalar]) -> Scalars:
+        assert compliance.felt is not None
+        return compliance.response(compliance.felt(impulses)) if impulses else (0.0,) * nv
+
+    linear, removed = moved(terms.change), moved(terms.removed)
     mean = tuple(0.5 * (a + b) for a, b in zip(linear, removed, strict=True))
     free = tuple(a + b + c for a, b, c in zip(v1, linear, removed, strict=True))
-    return StepEnd(terms, ahead, v1, free, mean, compliance, contact)
+    start_ahead = list(manifold.reexpress(v, q, q1))
+    # joints on paths have one velocity within a step, as those that a path drives
+    for i in fixed:
+        start_ahead[i] = v1[i]
+    return StepEnd(terms, v1, free, tuple(start_ahead), mean, compliance, contact, acting)
 
 
 def _add(values: dict[int, Scalar], place: int, value: Scalar) -> None:
@@ -357,14 +430,16 @@ def _add(values: dict[int, Scalar], place: int, value: Scalar) -> None:
 
 
 def solved_end(
-    system: "System", posed: StepEnd, v: Scalars, u: Scalars, h: Scalar, time: Scalar
-) -> tuple[RigidStep, Scalars]:
-    """Return what friction, stops and contacts make of a step, and the states of contacts."""
+    system: "System", posed: StepEnd, u: Scalars, h: Scalar, time: Scalar
+) -> tuple[RigidStep, Scalars, Scalars]:
+    """Return what friction, stops and contacts make of a step, and the states of contacts.
+
+    These are those before joint forces, and those after them.
+    """
     if posed.contact is None:
-        found = rigid_step(
-            (), (), posed.compliance, (), (), v, posed.v_free, h, bounds=posed.terms.bounds
-        )
-        return found, ()
+        ends = posed.v1, posed.v_free, posed.v_start
+        found = rigid_step((), (), posed.compliance, (), (), *ends, h, bounds=posed.terms.bounds)
+        return found, (), ()
     assert system.contact is not None
     element, at_z, _ = system.contact
     assert isinstance(element, RigidContactElement)
@@ -375,12 +450,14 @@ def solved_end(
         posed.compliance,
         u[system.discrete][at_z],
         own,
-        v,
+        posed.v1,
         posed.v_free,
+        posed.v_start,
         h,
         tolerance,
         time,
         posed.terms.bounds,
+        posed.acting,
     )
 
 
@@ -396,12 +473,14 @@ def _states_after(
 
     `found` is None where friction, stops and contacts do not act, `posed` where nothing does.
     """
-    assert system.laws is not None
-    at_z, after = system.laws[1], list(z)
+    after = list(z)
     if system.contact is not None and system.ends_in_contact:
         element, at_contact, _ = system.contact
         assert isinstance(element, RigidContactElement)
         after[at_contact] = states or element.states_apart(z[at_contact])
+    if system.laws is None:
+        return tuple(after)
+    at_z = system.laws[1]
     own = z[at_z]
     after[at_z] = (*(0.0 for _ in own[:-1]), own[-1])
     if posed is not None:
@@ -416,7 +495,7 @@ def _forces_after(posed: StepEnd, found: RigidStep | None, z: Scalars, h: Scalar
     v = posed.v_free if found is None else found.v
     for law, force, own in zip(terms.held, terms.forces, after, strict=True):
         if law.law.is_linear:
-            own[law.law.linear_name] = _linear_after(law, force, v, posed.v_ahead, h)
+            own[law.law.linear_name] = _linear_after(law, force, v, posed.v1, h)
     residual: Scalar = 0.0
     if found is not None:
         residual = found.residual
