@@ -365,12 +365,12 @@ def test_runs_of_one_robot_share_the_system():
 
 def test_many_short_runs_keep_few_systems():
     """Those of long ago are forgotten."""
-    from tiburon.simulation import system
+    from tiburon.simulation import surrounded
 
     model = double_pendulum()
-    for gravity in range(system.SYSTEMS + 4):
+    for gravity in range(surrounded.SYSTEMS + 4):
         tb.simulate(model, 1e-3, world=tb.World(gravity=(0.0, 0.0, -float(gravity))))
-    assert len(system._recent.known) == system.SYSTEMS
+    assert len(surrounded._recent.known) == surrounded.SYSTEMS
 
 
 def test_sparse_rows_are_stored_with_intermediate_checkpoints(monkeypatch, tmp_path):

@@ -21,7 +21,8 @@ from tiburon.model import Model
 from tiburon.simulation.integrators.manifold import Chart, Manifold
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates, rate_changes
 from tiburon.simulation.step_derivative import step_columns
-from tiburon.simulation.system import ELEMENTS, System, surrounded
+from tiburon.simulation.surrounded import surrounded
+from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 

@@ -19,7 +19,8 @@ from tiburon.results.checkpoint import Checkpoint
 from tiburon.simulation import run as run_module
 from tiburon.simulation.run import RunSetup, carry_out
 from tiburon.simulation.step import Clock, StepSource, step_kernel
-from tiburon.simulation.system import System, surrounded
+from tiburon.simulation.surrounded import surrounded
+from tiburon.simulation.system import System
 
 METHOD = "rk4"
 

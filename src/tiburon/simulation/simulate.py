@@ -93,7 +93,8 @@ from tiburon.simulation.sensing import MOST_CASES, WHOLE_STEPS_TOLERANCE, Sensor
 from tiburon.simulation.soft_loops import soft_loops
 from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
-from tiburon.simulation.system import ELEMENTS, System, surrounded
+from tiburon.simulation.surrounded import surrounded
+from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.declared import is_traced
 
 MOST_PARTS = 10**6

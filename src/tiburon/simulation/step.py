@@ -26,7 +26,8 @@ from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.soft_loops import end_with_soft_loops
 from tiburon.simulation.step_end import end_of_step
-from tiburon.simulation.system import ELEMENTS, System, put_latest
+from tiburon.simulation.surrounded import put_latest
+from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.dependencies import snapshot
 from tiburon.trace.digest import program_digest

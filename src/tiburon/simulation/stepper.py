@@ -35,7 +35,8 @@ from tiburon.simulation.loop_coordinates import coordinates_events
 from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.simulate import Preparation, prepare
 from tiburon.simulation.step import Clock, StepSource, sample_kernel
-from tiburon.simulation.system import ELEMENTS, System, put_latest
+from tiburon.simulation.surrounded import put_latest
+from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.declared import is_traced
 from tiburon.trace.program import Input, Program
 
