@@ -12,7 +12,8 @@ from tiburon.algorithms.tape_calls import scalars
 from tiburon.native.kernel import make_kernel
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.rk4 import rk4_step
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.layout import ELEMENTS
+from tiburon.simulation.system import System
 from tiburon.trace.program import Input
 from tiburon.trace.regions import while_loop
 

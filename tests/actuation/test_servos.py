@@ -12,9 +12,10 @@ from tiburon.actuation.joint_laws import SERVO, unresolved_laws
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.native.kernel import make_kernel
 from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.step import Stepping
 from tiburon.simulation.step_derivative import step_columns
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import System
 from tiburon.trace.program import Input
 
 INFINITE = (-np.inf, np.inf)

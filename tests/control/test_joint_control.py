@@ -9,6 +9,7 @@ from tiburon.control.combined import CombinedControl
 from tiburon.control.computed_torque import ComputedTorque, GravityCompensation
 from tiburon.control.joint_path import JointPath
 from tiburon.control.pd import PD, PID
+from tiburon.simulation.control_calls import decide
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
 from tiburon.trace import Input, interpret
@@ -90,7 +91,8 @@ def test_commands_are_the_same_traced_and_in_python_for_one_and_many(name):
     many = answer(control, system, time, q, v, x)
 
     def run(given):
-        u, rates = system.decide(
+        u, rates, _ = decide(
+            system,
             *(given[k].tolist() for k in ("q", "v")),
             given["x"].tolist() if own else [],
             [0.0] * len(system.command_names),

@@ -8,6 +8,7 @@ from tests.control.test_joint_control import PATH, arm
 from tests.tolerances import assert_close
 from tiburon.actuation.defaults import elements_of
 from tiburon.native import code
+from tiburon.simulation.control_calls import decide
 from tiburon.simulation.system import System
 
 ROV = "bluerov2_heavy"
@@ -86,7 +87,7 @@ def test_changed_parameters_share_code(kind):
     q = model.integrate(model.neutral(), 0.3 * random.standard_normal(model.nv))
     v = 0.2 * random.standard_normal(model.nv)
     u = [0.0] * len(systems[0].command_names)
-    decided = [s.decide(q.tolist(), v.tolist(), s.x0.tolist(), u, 0.3)[0] for s in systems]
+    decided = [decide(s, q.tolist(), v.tolist(), s.x0.tolist(), u, 0.3)[0] for s in systems]
     assert not np.allclose(*decided)
 
 

@@ -11,6 +11,7 @@ from tiburon.control.combined import CombinedControl
 from tiburon.control.computed_torque import ComputedTorque
 from tiburon.control.station_keeping import StationKeeping
 from tiburon.hydro.thrust import thrust_of
+from tiburon.simulation.control_calls import decide
 from tiburon.trace import interpret, trace
 
 RANDOM = np.random.default_rng(12)
@@ -259,7 +260,8 @@ def test_station_keeping_is_the_same_traced_and_in_python():
     many = call(q, v, own)
 
     def run(given):
-        u, rates = system.decide(
+        u, rates, _ = decide(
+            system,
             given["q"].tolist(),
             given["v"].tolist(),
             given["x"].tolist(),

@@ -7,6 +7,7 @@ import tiburon as tb
 from tiburon.drive.edits import ready_for_edits
 from tiburon.drive.pilot import AXES, external_forces_of, piloted
 from tiburon.functions.assembly import resting_position
+from tiburon.simulation.control_calls import commands_at
 
 # robot: axes its thrusters steer along, and how many joints are held
 ROBOTS = {
@@ -99,9 +100,9 @@ def test_a_push_adds_to_the_holding_torque(name, hold):
     system, u, q, x = row_and_state(name, arm_hold=hold)
     v = np.zeros(system.model.nv)
     grip = system.control.joints[1]
-    before = np.array(system.commands_at(tuple(q), (*v, *x), tuple(u), 0.0), dtype=float)
+    before = np.array(commands_at(system, tuple(q), (*v, *x), tuple(u), 0.0), dtype=float)
     u[grip.v] = 1.5
-    after = np.array(system.commands_at(tuple(q), (*v, *x), tuple(u), 0.0), dtype=float)
+    after = np.array(commands_at(system, tuple(q), (*v, *x), tuple(u), 0.0), dtype=float)
     change = np.zeros(len(before))
     change[grip.v] = 1.5
     # the sum is rounded once

@@ -28,7 +28,7 @@ PENALTY = tb.Penalty(3e3, 40.0)
 
 def surroundings_of(model, world=None):
     system = tb.System(model, world)
-    return lambda q, v: system._setting(q, v, 0.0)
+    return lambda q, v: system.setting(q, v, 0.0)
 
 
 def states_of(parts, q, v):
@@ -151,7 +151,7 @@ def test_shares_of_parts_add_up_to_the_whole():
     parts, system = dyads(model), tb.System(model)
 
     def around(position, velocity):
-        return system._setting(position, velocity, 0.0)
+        return system.setting(position, velocity, 0.0)
 
     method = embedding_method(parts, around, W.tolist(), tau.tolist(), SIGMA)
     expected, _ = reference_rates(model, q, v, tau)

@@ -69,6 +69,7 @@ from tiburon.model.actuator import voltage_of_torque
 from tiburon.model.body import ContactPoint
 from tiburon.record import field, record
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.state import State
 from tiburon.spatial import (
     Scalar,
@@ -793,7 +794,10 @@ class LoadSharingControl(RunTimeFields):
         """
         plan, given = self.plan, iter(values)
         own = [(x, [next(given) for _ in x.parameters()]) for x in plan.passive_elements]
-        running = state.system.elements_with_parameters() if plan.passive else []
+        running: list[tuple[Element, Scalars]] = []
+        if plan.passive:
+            p = state.system.run_time(ELEMENTS)
+            running = [(one.element, p[one.p]) for one in state.system.placed]
         sticks = any(isinstance(x, StickSlip) for x, _ in running)
         slips = sticks or any(isinstance(x, JointLaws) and x.is_passive for x, _ in running)
         springs = {spring.name for spring in state.model.springs}

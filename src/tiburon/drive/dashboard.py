@@ -14,7 +14,9 @@ from tiburon.functions.contact import contacts_among
 from tiburon.functions.kinematics import forward_kinematics
 from tiburon.native.kernel import make_kernel
 from tiburon.record import record
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.control_calls import commands_at
+from tiburon.simulation.layout import ELEMENTS
+from tiburon.simulation.system import System
 from tiburon.trace.program import Input, Program
 from tiburon.viewer.scene import quaternions
 
@@ -48,9 +50,9 @@ class _ReadingSource:
         def run(given: Any) -> Any:
             state, u, time = scalars(given["state"]), scalars(given["u"]), given["when"]
             p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
-            q, v, x = system._parts(state[:nq], state[nq:])
-            commands = system.commands_at(state[:nq], state[nq:], u, time)
-            here = system._setting(q, v, time)
+            q, v, x = system.split(state[:nq], state[nq:])
+            commands = commands_at(system, state[:nq], state[nq:], u, time)
+            here = system.setting(q, v, time)
             driving = system.drive(here, q, v, x, commands, time, p, u[system.discrete])
             reported = [driving.outputs[name] for name in system.output_names]
             # a kernel needs an output, also if elements report nothing

@@ -21,8 +21,9 @@ from tiburon.arrays import Array
 from tiburon.operating_system import c_library
 from tiburon.record import record
 from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.step import MOST_STEPS, Stepping, method_key
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import while_loop

@@ -24,9 +24,10 @@ from tiburon.model import Model, World
 from tiburon.model.parameters import component_places
 from tiburon.simulation.execution import Execution, checked_execution
 from tiburon.simulation.integrators.integrator import Integrator
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.run_parameters import VariedRun, parameters, vary_run
 from tiburon.simulation.step import StepSource
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import System
 from tiburon.trace.derivative import forward_derivative
 
 WIDTHS = (7, 6)

@@ -28,12 +28,13 @@ from tiburon.model import Model
 from tiburon.native.c_source import c_signature, programs_c_source
 from tiburon.results.header import force_units, position_units, velocity_units
 from tiburon.simulation.integrators.integrator import Integrator
+from tiburon.simulation.layout import ELEMENTS, TABLES
 from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.run_parameters import parameters as run_parameters
 from tiburon.simulation.sensing import Sensed, Sensing, Sensor
 from tiburon.simulation.step import StepSource
 from tiburon.simulation.stepper import stepper
-from tiburon.simulation.system import ELEMENTS, TABLES, System
+from tiburon.simulation.system import System
 from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import forward_derivative
 from tiburon.trace.program import Input

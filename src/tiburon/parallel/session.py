@@ -35,6 +35,7 @@ from tiburon.parallel.branches import BRANCH_NUMBERS, branch_motion
 from tiburon.parallel.cut import cut_motion, message_numbers
 from tiburon.parallel.partition import Partition, contiguous
 from tiburon.record import record
+from tiburon.simulation.layout import PARTITION
 from tiburon.trace.primitives.outside import pass_outside
 from tiburon.trace.primitives.primitive import OutsideFunction
 from tiburon.trace.regions import function, where_needed
@@ -203,7 +204,7 @@ class Session:
 
     def _in_kernel(self, system: Any) -> "_InKernel | None":
         """Return the exchanges of a kernel; None where one process computes all parts."""
-        return _InKernel(self, system.partition_numbers()) if self.has_partners else None
+        return _InKernel(self, system.run_time(PARTITION)) if self.has_partners else None
 
     def _sealed(self, motion: Any, *state: Any) -> tuple[Any, Any]:
         """Return what a motion in parts computes.
@@ -337,7 +338,7 @@ class LegSession(Session):
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return joint accelerations and constraint forces; arguments as in `System`."""
         # legs are functions of their own in every kernel: alone they need nothing else
-        numbers = system.partition_numbers()
+        numbers = system.run_time(PARTITION)
         exchange = _InKernel(self, numbers) if self.has_partners else None
         assert isinstance(self.loops, DeNOC)
         found = self.loops.exchanged_motion(system, here, q, v, x, force, exchange)
@@ -500,7 +501,7 @@ class StepSession(Session):
         for part in parts:
             share = [sum((row[i] * w[i] for i in part.v), start=0.0) for row in W]
             sent.append([q[i] for i in part.q] + share)
-        found = _InKernel(self, system.partition_numbers()).pass_on(STATE, sent)
+        found = _InKernel(self, system.run_time(PARTITION)).pass_on(STATE, sent)
         q, selected = list(q), [0.0] * nv
         for part, values in zip(parts, found, strict=True):
             for i, x in zip(part.q, values, strict=False):
@@ -515,7 +516,7 @@ class StepSession(Session):
         return tuple(q), (*v, *w[nv:])
 
     def _received(self, system: Any, q: Any, w: Any, sent: Any) -> tuple[Any, Any]:
-        found = _InKernel(self, system.partition_numbers()).pass_on(STATE, sent)
+        found = _InKernel(self, system.run_time(PARTITION)).pass_on(STATE, sent)
         q, w = list(q), list(w)
         for part, values in zip(self.layout.parts, found, strict=True):
             left = iter(values)
@@ -540,7 +541,7 @@ class StepSession(Session):
             time: Time at its start [s].
         """
         q, w, memory = start
-        exchange = _InKernel(self, system.partition_numbers())
+        exchange = _InKernel(self, system.run_time(PARTITION))
         sent = []
         for k, part in enumerate(self.layout.parts):
             own_q, own_v = set(part.q), set(part.v)

@@ -11,6 +11,7 @@ from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import Array, NDArray
 from tiburon.record import record
 from tiburon.simulation.cases import Cases, RunCases
+from tiburon.simulation.control_calls import hold
 from tiburon.simulation.events import (
     MOST_EVENTS,
     TIME_TOLERANCE,
@@ -36,9 +37,10 @@ from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.method import Pair
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.step import MOST_STEPS, chosen, resting_state, traced_rates
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import System
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, while_loop
@@ -169,7 +171,7 @@ class AdaptiveSource:
         p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
         q, w = state[:nq], state[nq:]
         if system.held:
-            fresh = system.hold(q, w, u, clock.time)
+            fresh = hold(system, q, w, u, clock.time)
             u = chosen(clock.sample > 0.5, fresh, u)
 
         acceleration: Any = partial(traced_rates(system, manifold, p)[1], u)

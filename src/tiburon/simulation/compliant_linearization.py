@@ -20,9 +20,10 @@ from tiburon.functions.keywords import DynamicsCall
 from tiburon.model import Model
 from tiburon.simulation.integrators.manifold import Chart, Manifold
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates, rate_changes
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.step_derivative import step_columns
 from tiburon.simulation.surrounded import surrounded
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import System
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 

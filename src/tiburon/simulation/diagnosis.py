@@ -15,6 +15,7 @@ from tiburon.functions.parameters import geometry_of
 from tiburon.loops.stabilization import Baumgarte, DeNOC, Embedding, Penalty, Projection
 from tiburon.model import Model
 from tiburon.results.outcome import Outcomes
+from tiburon.simulation.control_calls import hold
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.recorder import Recorder
@@ -148,7 +149,7 @@ def _bad_command(system: System, q: Scalars, w: Scalars, held: Array, time: Any)
         return None
     u = tuple(np.float64(x) for x in held)
     try:
-        commands = system.hold(q, w, u, np.float64(time))[: len(system.command_names)]
+        commands = hold(system, q, w, u, np.float64(time))[: len(system.command_names)]
     except (DomainError, NonFiniteError) as error:
         return Cause(f"command of the controller ({str(error).split(';')[0]})", None)
     for name, value in zip(system.command_names, commands, strict=True):

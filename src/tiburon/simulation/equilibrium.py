@@ -45,9 +45,11 @@ from tiburon.loops.constraints import (
     jacobian_pattern,
 )
 from tiburon.loops.projection import CLOSURE_TOLERANCE, START_TOLERANCE
+from tiburon.simulation.control_calls import decide
 from tiburon.simulation.eigenmodes import EigenModes, eigen_modes, modes_within
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.linearization import movable_joints
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import System
 from tiburon.trace.derivative import jacobian
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, Program
@@ -104,11 +106,11 @@ class SmallMotion:
         def run(given: Mapping[str, Any]) -> Any:
             q, w, u = (scalars(given[name]) for name in ("q", "w", "u"))
             time = given["when"]
-            q, v, x = system._parts(q, w)
-            here = system._setting(q, v, time)
+            q, v, x = system.split(q, w)
+            here = system.setting(q, v, time)
             own: Any = ()
             if system.control is not None:
-                decided, own = system.decide(q, v, x, u, time)
+                decided, own, _ = decide(system, q, v, x, u, time)
                 u = type(u)(decided)
             p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
             driving = system.drive(here, q, v, x, u, time, p)

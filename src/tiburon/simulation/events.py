@@ -29,6 +29,7 @@ from tiburon.errors import (
 from tiburon.loops.constraints import loop_rows
 from tiburon.record import record
 from tiburon.results.outcome import EventRecord
+from tiburon.simulation.control_calls import state_at
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
@@ -185,7 +186,7 @@ class Watch:
 
     def values(self, system: System, q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
         """Return the value of each expression in a state."""
-        state = system.state(q, w, u, time)
+        state = state_at(system, q, w, u, time)
         found = []
         for event in self.events:
             given = as_traced(event.expression(state)).reshape(-1).tolist()

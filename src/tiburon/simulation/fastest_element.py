@@ -19,6 +19,7 @@ from tiburon.arrays import Array, NDArray
 from tiburon.errors import TiburonError
 from tiburon.functions.assembly import resting_position
 from tiburon.model import Model
+from tiburon.simulation.control_calls import decide
 from tiburon.simulation.system import System
 
 STEP = 1e-6
@@ -104,17 +105,18 @@ def _forces(
     held = tuple(np.float64(value) for value in u)
     position = JointVector([np.float64(value) for value in q])
     velocity = JointVector([np.float64(value) for value in v])
-    here = system._setting(position, velocity, np.float64(time))
+    here = system.setting(position, velocity, np.float64(time))
     kinematics = StateKinematics(here, position, velocity)
     found: dict[str, Array] = {}
     if system.control is not None and not system.held:
-        commands, _ = system.decide(position, velocity, x, held, np.float64(time))
+        commands, *_ = decide(system, position, velocity, x, held, np.float64(time))
         found[CONTROLLER] = np.array([float(value) for value in commands[: model.nv]])
-    contexts: Any = system._contexts(
+    contexts: Any = system.contexts(
         kinematics, x, held, held[system.discrete.start :], np.float64(time), None
     )
     still = JointVector([0.0] * model.nv)
-    for element, _, now in contexts:
+    for placed, now in contexts:
+        element = placed.element
         if isinstance(element, ContactElement):
             continue
         one = AppliedForces((0.0,) * model.nv)

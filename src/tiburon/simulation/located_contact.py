@@ -9,7 +9,8 @@ from tiburon.arrays import Array
 from tiburon.errors import ModelError
 from tiburon.functions.contact import located, located_pairs
 from tiburon.native.row_loop import address_of
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.layout import ELEMENTS
+from tiburon.simulation.system import System
 
 
 def mesh_parameters(

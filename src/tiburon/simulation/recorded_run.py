@@ -23,8 +23,9 @@ from tiburon.model import Model, World
 from tiburon.results.header import RunHeader, missing_world
 from tiburon.results.quantities import States
 from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.run_parameters import with_named
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import System
 from tiburon.trace.program import Input
 
 Evaluated = Callable[[System, Any, Any, Any, Any, Any], Any]
@@ -174,7 +175,7 @@ class RecordedSystem:
 
         def wrenches(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
             here, _, vd, forces = system.reached(q, w, u, time, p)
-            position, v, _ = system._parts(q, w)
+            position, v, _ = system.split(q, w)
             if system.model.loops:
                 here = here._replace(external=opened(here, position, forces)[0])
             found = reactions_under(here, position, v, vd)
@@ -258,6 +259,6 @@ class RecordedSystem:
 
 def _driving(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> AppliedForces:
     """Evaluate all elements in one state."""
-    position, v, x = system._parts(q, w)
-    here = system._setting(position, v, time)
+    position, v, x = system.split(q, w)
+    here = system.setting(position, v, time)
     return system.driven(here, position, v, x, u, time, p)[0]

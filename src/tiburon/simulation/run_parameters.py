@@ -45,7 +45,7 @@ from tiburon.model.parameters import (
     run_time_leaves,
     with_value,
 )
-from tiburon.simulation.system import TABLES
+from tiburon.simulation.layout import TABLES
 from tiburon.trace.declared import has_structure, is_declared, is_traced
 
 NUMBERS = "parameters"

@@ -25,8 +25,9 @@ from tiburon.arrays import Array, NDArray
 from tiburon.errors import DomainError, ModelError
 from tiburon.loops.reactions import opened
 from tiburon.model import Model
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.state import Readings, unique_names
-from tiburon.simulation.system import ELEMENTS, Reached, System
+from tiburon.simulation.system import Reached, System
 from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
@@ -57,7 +58,7 @@ class Sensed:
         """Remember a state; the arguments are those of `System.rates`."""
         self.system = system
         self.time = time
-        self.q, self.v, self.x = system._parts(q, w)
+        self.q, self.v, self.x = system.split(q, w)
         self._w, self._u, self._p = w, u, p
 
     @property
@@ -73,7 +74,7 @@ class Sensed:
     @cached_property
     def kinematics(self) -> StateKinematics:
         """Where bodies are and how they move, under the surroundings."""
-        return StateKinematics(self.system._setting(self.q, self.v, self.time), self.q, self.v)
+        return StateKinematics(self.system.setting(self.q, self.v, self.time), self.q, self.v)
 
     @cached_property
     def rates(self) -> Scalars:

@@ -82,6 +82,7 @@ from tiburon.simulation.integrators.integrator import (
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS, method_of
 from tiburon.simulation.integrators.rk4 import RK4
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.limit_start import within_limits
 from tiburon.simulation.located_contact import mesh_parameters
 from tiburon.simulation.loop_coordinates import coordinates_element, starting_coordinates
@@ -94,7 +95,7 @@ from tiburon.simulation.soft_loops import soft_loops
 from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.surrounded import surrounded
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import System
 from tiburon.trace.declared import is_traced
 
 MOST_PARTS = 10**6

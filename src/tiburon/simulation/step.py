@@ -17,6 +17,7 @@ import numpy as np
 
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.record import record
+from tiburon.simulation.control_calls import commands_at, hold
 from tiburon.simulation.events import Watch
 from tiburon.simulation.integrators.integrator import OWN
 from tiburon.simulation.integrators.kept_inertia import KeptSystem
@@ -24,10 +25,11 @@ from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.soft_loops import end_with_soft_loops
 from tiburon.simulation.step_end import end_of_step
 from tiburon.simulation.surrounded import put_latest
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import System
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.dependencies import snapshot
 from tiburon.trace.digest import program_digest
@@ -377,7 +379,7 @@ class StepSource:
             due = due & (total - clock.hold * np.floor(total / clock.hold) < 0.5)
 
             def sampled() -> tuple[Scalars, Any]:
-                fresh = system.hold(q1, w1, u1, later)
+                fresh = hold(system, q1, w1, u1, later)
                 return fresh, started(q1, w1, fresh, later) if method.has_memory else memory1
 
             u1, memory1 = where_needed(due, sampled, (u1, memory1))
@@ -448,12 +450,12 @@ def sample_kernel(system: System, part: "Part" = "one") -> Callable[..., Any]:
         system: The robot with its controller.
         part: "many" if it is called with batches: code for one case is not compiled then.
     """
-    return _controller_kernel(system, "sample", system.hold, part)
+    return _controller_kernel(system, "sample", hold, part)
 
 
 def command_kernel(system: System) -> Callable[..., Any]:
     """Return a kernel of the commands of a traced controller, for batches: recorded rows."""
-    return _controller_kernel(system, "commands", system.commands_at, "many")
+    return _controller_kernel(system, "commands", commands_at, "many")
 
 
 def _controller_kernel(
@@ -468,7 +470,7 @@ def _controller_kernel(
 
     def run(given: Any) -> Any:
         state, u = tuple(scalars(given["state"])), tuple(scalars(given["u"]))
-        return list(function(state[:nq], state[nq:], u, given["time"]))
+        return list(function(system, state[:nq], state[nq:], u, given["time"]))
 
     inputs = [
         Input("state", (nq + system.model.nv + system.nx,)),

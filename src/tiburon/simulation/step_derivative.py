@@ -22,10 +22,11 @@ from tiburon.simulation.contact_modes import contact_modes
 from tiburon.simulation.integrators.manifold import changes_along
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rk4 import rk4_step
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.step import Stepping
 from tiburon.simulation.step_end import posed_end
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import System
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input

@@ -36,6 +36,7 @@ from tiburon.contact.rigid import (
 )
 from tiburon.contact.rows import PointRows
 from tiburon.loops.metric import MIN_CUT
+from tiburon.simulation.control_calls import commands_at
 from tiburon.simulation.system import SHORTEST_STEP
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.regions import where_needed
@@ -324,9 +325,9 @@ def _held(
     commands: dict[str, Scalar] = {}
     if places:
         # of controllers within the step the mean of its ends
-        ends = [system.commands_at(*start, u, time)]
+        ends = [commands_at(system, *start, u, time)]
         if system.control is not None and not system.held:
-            ends.append(system.commands_at(*after, u, time + h))
+            ends.append(commands_at(system, *after, u, time + h))
         share = 1.0 / len(ends)
         commands = {name: share * sum(end[k] for end in ends) for name, k in places.items()}
     return element.held(system.model, p[at_p], u[system.discrete][at_z], commands)

@@ -30,13 +30,14 @@ from tiburon.simulation.execution import Execution, checked_execution
 from tiburon.simulation.fixed_run import BEGIN, DONE, DT, START, BoundStep, first_touch
 from tiburon.simulation.integrators.integrator import Integrator, checked_integrator
 from tiburon.simulation.integrators.rk4 import RK4
+from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.located_contact import LocatedContact
 from tiburon.simulation.loop_coordinates import coordinates_events
 from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.simulate import Preparation, prepare
 from tiburon.simulation.step import Clock, StepSource, sample_kernel
 from tiburon.simulation.surrounded import put_latest
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import System
 from tiburon.trace.declared import is_traced
 from tiburon.trace.program import Input, Program
 

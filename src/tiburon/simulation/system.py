@@ -13,11 +13,9 @@ is traced, so that no caller passes them. Runs of the same robot share systems
 (`tiburon.simulation.surrounded`).
 """
 
-import hashlib
 import itertools
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import cached_property
 from operator import add
 from typing import Any, NamedTuple
@@ -30,8 +28,6 @@ from tiburon.actuation.element import (
     Element,
     ElementContext,
     StateKinematics,
-    check_count,
-    structure_of,
     summed_wrenches,
 )
 from tiburon.actuation.exact_contact import ExactContactElement
@@ -44,13 +40,11 @@ from tiburon.actuation.soft_loops import SoftLoops
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import expanded_parents
-from tiburon.algorithms.kinematics import Place, frame_places
+from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting, forces_on_bodies
 from tiburon.algorithms.surroundings import (
     DEFAULT_WORLD,
-    at_time,
-    structure_around,
     surroundings,
 )
 from tiburon.algorithms.tape_calls import JointVector, scalars
@@ -70,7 +64,7 @@ from tiburon.contact.mode_forces import (
 )
 from tiburon.contact.rigid import Compliance, RigidStep, compliance_of
 from tiburon.contact.rows import PointRows, contact_geometry, contact_rows, may_touch
-from tiburon.errors import DomainError, ModelError, ShapeError
+from tiburon.errors import DomainError, ModelError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
 from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
@@ -90,30 +84,16 @@ from tiburon.loops.metric import MIN_CUT, rank_cut
 from tiburon.loops.projection import MAX_RESIDUAL, moved_configuration
 from tiburon.loops.stabilization import PROJECTION
 from tiburon.model import WORLD, Model, Plan, World
-from tiburon.results.header import Column, state_columns
+from tiburon.simulation.code_key import CodeKey
+from tiburon.simulation.control_calls import commands_at, decide
 from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
-from tiburon.simulation.state import (
-    CommandRow,
-    Readings,
-    State,
-    control_structure,
-    unique_names,
-)
-from tiburon.spatial import Motion, Scalar, Scalars, Vec3
+from tiburon.simulation.layout import ELEMENTS, RUN_TIME, TABLES, Layout, Placed
+from tiburon.simulation.state import State
+from tiburon.spatial import Scalar, Scalars, Vec3
 from tiburon.spatial.vec3 import ZERO3, cross, negate, subtract, transpose_vector
 from tiburon.trace.array import as_traced
-from tiburon.trace.declared import (
-    Identical,
-    has_structure,
-    is_declared,
-    structure_text,
-)
-from tiburon.trace.dependencies import snapshot
-from tiburon.trace.digest import program_digest
-from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
-from tiburon.trace.program import Input, Program, current_graph, input_array
-from tiburon.trace.value import Value
+from tiburon.trace.program import Input, Program
 
 MAX_CONTACT_RESIDUAL = 1e-3
 """Relative residual of contact impulses above which a step has failed, whatever its tolerance."""
@@ -127,23 +107,6 @@ MAX_GAP = 1e100
 
 SHORTEST_STEP = 1e-12
 """Length of a step with contact at least [s]: accuracy of the times of events."""
-
-ELEMENTS = "elements"
-"""Name of the kernel parameter with the run-time parameters of all elements."""
-
-CONTROL = "control"
-"""Name of the kernel parameter with the run-time parameters of a traced controller."""
-
-TABLES = "tables"
-"""Name of the kernel parameter with the handles of all tables; users cannot set it."""
-
-
-PARTITION = "partition"
-"""Name of the kernel parameter with the parts that a process computes, and addresses of messages;
-users cannot set it."""
-
-RUN_TIME = (ELEMENTS, CONTROL, TABLES, PARTITION)
-"""Kernel parameters of the system itself."""
 
 
 class HeldContacts(NamedTuple):
@@ -204,22 +167,15 @@ class Reached(NamedTuple):
 
 
 @public
-class System:
+class System(Layout):
     """A robot in its world with its elements and controller: computes the rates of all states.
 
+    What it holds by name and in order is described by `Layout`.
+
     Attributes:
-        model: The robot.
         world: Its surroundings.
-        elements: Elements that act on it, in order.
-        control: A controller marked with `traced`; None if commands come from the caller.
-        held: Whether the controller is sampled, its commands held in between.
-        commands: The commands and their places.
-        command_names: Their names.
-        x_names: Names of the continuous states, those of the controller last.
-        nx: Number of continuous states.
-        x0: Initial continuous states, shape (nx,).
-        z_names: Names of the discrete states of elements, then of the controller.
-        z0: Initial discrete states, shape (nz,).
+        loops: How loops are held.
+        code: What its code depends on.
         kept: Kernels and the like that all runs of this system share, by name.
         fixed: Number of leading elements that follow from the model alone and never change.
     """
@@ -258,114 +214,25 @@ class System:
             ModelError: If names are given twice, or an element has discrete states but no steps
                 update them.
         """
-        self.model = model
         self.world = world or DEFAULT_WORLD
         if self.world.fluid is not None:
             self.world.fluid.refuse_cases("System")
         # user code is traced as it is now
         model.check_unchanged()
         self.world.traced_key()
-        self.elements = tuple(elements)
-        self.control = control
-        self.held = held
-        self.sensed = tuple(sensed)
+        super().__init__(
+            model, elements, control, held=held, sensed=sensed, steps=steps, partition=partition
+        )
         self.loops = loops
         self.redundancy_tolerance = loops.redundancy_tolerance
-        self.partition = partition
-        unique_names("element", [element.name for element in self.elements])
-        for element in self.elements:
-            element.check(model)
-        self.commands = CommandRow(model, self.elements)
-        self.command_names = self.commands.names
-        own = getattr(control, "state_names", None)
-        self.own_names: tuple[str, ...] = () if own is None else tuple(_called(own, model))
-        own_z = getattr(control, "discrete_state_names", ())
-        self.own_z_names: tuple[str, ...] = tuple(_called(own_z, model))
-        if self.own_z_names and not held:
-            raise ModelError(
-                f"control: expected a sampled controller, since it has the discrete state "
-                f"{self.own_z_names[0]!r}, got one that runs at every stage; pass tb.Sampled"
-            )
-        # kept as long as code may read them
-        self._tables = [e.tables() for e in self.elements]
-        self._places = list(_places(model, self.elements, self._tables))
-        self._control_tables = tuple(_called(getattr(control, "tables", ())))
-        self._bound: Mapping[str, Scalars] | None = None
-        self._constants: dict[tuple[str, str], tuple[float | None, ...]] = {}
-        self._user_code: tuple[Any, Hashable] | None = None
-        self._loops_code: tuple[Any, Hashable] | None = None
+        self.code = CodeKey(self)
         self.kept: dict[Any, Any] = {}
         self.fixed = 0
-        self.x_names = unique_names(
-            "inner state",
-            [*(n for e in self.elements for n in e.state_names(model)), *self.own_names],
-        )
-        self.nx = len(self.x_names)
-        start = [x for e in self.elements for x in e.initial_state(model)]
-        if self.own_names:
-            start += _called(control.initial_state, model)  # type: ignore[union-attr]
-        self.x0 = np.array(start, dtype=np.float64)
-        self.z_names = unique_names(
-            "discrete state",
-            [*(n for e in self.elements for n in e.discrete_state_names(model)), *self.own_z_names],
-        )
-        first = [z for e in self.elements for z in e.initial_discrete_state(model)]
-        self.z0 = np.array([*first, *self._own_z0(control)], dtype=np.float64)
-        if self.z_names and not steps:
-            found = [e.name for e in self.elements if e.discrete_state_names(model)]
-            who = f"element {found[0]!r}" if found else "control"
-            raise ModelError(
-                f"{who}: expected a run of equal steps, which updates its "
-                f"discrete states, got another use; use simulate, or leave the "
-                f"{'element' if found else 'controller'} out",
-                name=found[0] if found else None,
-            )
         self.time_matters = depends_on_time(model, self.world)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without what runs of this process keep with it."""
         return {**self.__dict__, "kept": {}}
-
-    def _own_z0(self, control: Any) -> tuple[float, ...]:
-        """Return the initial discrete states of the controller: zeros by default."""
-        count = len(self.own_z_names)
-        given = getattr(control, "initial_discrete_state", (0.0,) * count) if count else ()
-        found = tuple(float(z) for z in _called(given, self.model))
-        if len(found) != count:
-            raise ShapeError(
-                "control: initial discrete states",
-                f"{count} ({', '.join(self.own_z_names)})",
-                len(found),
-            )
-        return found
-
-    @cached_property
-    def drive_size(self) -> int:
-        """Number of held values: commands, rates of a sampled controller, readings, z."""
-        return int(self.discrete.stop)
-
-    @cached_property
-    def readings(self) -> slice:
-        """Place of the sensor readings among the held values."""
-        start = len(self.command_names) + (len(self.own_names) if self.held else 0)
-        return slice(start, start + sum(count for _, count in self.sensed))
-
-    @cached_property
-    def discrete(self) -> slice:
-        """Place of the discrete states among the held values."""
-        return slice(self.readings.stop, self.readings.stop + len(self.z_names))
-
-    @cached_property
-    def columns(self) -> tuple[Column, ...]:
-        """Recorded columns: states, commands, discrete states."""
-        return state_columns(self.model, self.x_names, self.command_names, self.z_names)
-
-    @cached_property
-    def output_names(self) -> tuple[str, ...]:
-        """Names of the outputs that elements report."""
-        return unique_names(
-            "output", [name for e in self.elements for name in e.output_names(self.model)]
-        )
 
     # equations of motion
 
@@ -406,7 +273,7 @@ class System:
         if self.is_guided:
             guided = guided or self.guided_state(q, w)
             q, w = guided.q, (*guided.v, *w[self.model.nv :])
-        q, v, x = self._parts(q, w)
+        q, v, x = self.split(q, w)
         here, driving, own = self._acting(q, v, x, u, time, p, updated)
         here = here._replace(plan=self._at_stages(here.plan, p))
         force = self._with_contact_forces(driving.force, q, u)
@@ -487,7 +354,7 @@ class System:
 
         The arguments are those of `rates`.
         """
-        q, v, x = self._parts(q, w)
+        q, v, x = self.split(q, w)
         here, driving, _ = self._acting(q, v, x, u, time, None)
         vd = tuple(self._accelerations(here, q, v, x, driving.force)[0])
         return self._held_contacts(here, q, v, x, vd, u, None), vd
@@ -505,7 +372,7 @@ class System:
         assert self.contact is not None
         element, at_z, at_p = self.contact
         assert isinstance(element, ExactContactElement)
-        own = (*(self._run_time(ELEMENTS) if p is None else p)[at_p], *self.contact_handle)
+        own = (*self.of_all(p)[at_p], *self.contact_handle)
         loops = self.loops_at(here.plan, q, x)
         candidates = element.candidates
         problem = contact_accelerations(here.plan, q, v, vd, candidates, own, *loops)
@@ -527,7 +394,7 @@ class System:
         The residual is tau - ID(q, v, vd) + J^T lambda, then -(J vd + bias) for loops; `forces` is
         lambda, the other arguments are those of `rates`.
         """
-        q, v, x = self._parts(q, w)
+        q, v, x = self.split(q, w)
         here, driving, own = self._acting(q, v, x, u, time, p)
         needed = rnea(here.plan, q, v, JointVector(vd), here.gravity, here.external)
         force = self._with_contact_forces(driving.force, q, u)
@@ -541,8 +408,8 @@ class System:
 
     def linear_solver(self, q: Scalars, w: Scalars, time: Scalar) -> Callable[[Scalars], Scalars]:
         """Return a solver of [[H, J^T], [J, 0]] [vd; -lambda] = r for vd."""
-        q, v, x = self._parts(q, w)
-        here, n = self._setting(q, v, time), self.model.nv
+        q, v, x = self.split(q, w)
+        here, n = self.setting(q, v, time), self.model.nv
         if self.model.loops:
             held = self.loop_constraints(here, q, v, x)
             solved = constrained_solver(here, q, held, self.min_cut)
@@ -580,7 +447,7 @@ class System:
     ) -> tuple[Setting, AppliedForces, Scalars]:
         """Return the conditions with all external forces, joint forces, and controller rates."""
         # visits recorded as steps take what belongs to their body from joint vectors only
-        here = self._setting(q, v, time)
+        here = self.setting(q, v, time)
         driving, own = self.driven(here, q, v, x, u, time, p, updated)
         return driving.added_to(here, q), driving, own
 
@@ -599,7 +466,7 @@ class System:
         own: Scalars = u[len(self.command_names) : self.readings.start]
         commands = u
         if self.control is not None and not self.held:
-            commands, own = self.decide(q, v, x, u, time)
+            commands, own, _ = decide(self, q, v, x, u, time)
         return self.drive(here, q, v, x, commands, time, p, u[self.discrete], updated), own
 
     def loop_constraints(
@@ -650,7 +517,7 @@ class System:
     def gyroscopic_motion(self, q: Scalars, v: Scalars, time: Scalar) -> Scalars:
         """Return the accelerations of the tree by its own motion, without any forces."""
         position, rate = JointVector(q), JointVector(v)
-        here = self._setting(position, rate, time)._replace(gravity=ZERO3, external=None)
+        here = self.setting(position, rate, time)._replace(gravity=ZERO3, external=None)
         return self.tree_motion(here, position, rate, (0.0,) * self.model.nv)
 
     def _hybrid(
@@ -699,7 +566,7 @@ class System:
         if self.is_guided:
             guided = self.guided_state(q, w)
             q, w = guided.q, (*guided.v, *w[self.model.nv :])
-        q, v, x = self._parts(q, w)
+        q, v, x = self.split(q, w)
         here, driving, _ = self._acting(q, v, x, u, time, p, updated=True)
         prescribed = self.prescribed(time, p)
 
@@ -714,7 +581,7 @@ class System:
         elif self.ends_in_contact:
             assert self.contact is not None
             element, at_z, at_p = self.contact
-            *numbers, _ = (self._run_time(ELEMENTS) if p is None else p)[at_p]
+            *numbers, _ = self.of_all(p)[at_p]
             own = (*numbers, *self.contact_handle)
             geometries, _ = contact_geometry(here.plan, q, element.candidates, own)
             assert isinstance(element, RigidContactElement)
@@ -770,16 +637,16 @@ class System:
         if not prescribed:
             return (0.0,) * self.model.nv
         here, driving, *_ = self.reached(q, w, u, time, p)
-        position, v, x = self._parts(q, w)
+        position, v, x = self.split(q, w)
         force = JointVector(driving.force)
         _, needed, _ = self._hybrid(here, position, v, x, force, prescribed)
         wanted = {i for joint in prescribed for i, _ in joint.accelerations}
         return tuple(needed[i] - force[i] if i in wanted else 0.0 for i in range(self.model.nv))
 
     @cached_property
-    def _prescribed_places(self) -> "list[tuple[PrescribedMotion, _Places]]":
+    def _prescribed_places(self) -> "list[tuple[PrescribedMotion, Placed[Any]]]":
         """Prescribed joints, with the places of their parameters and table handles."""
-        pairs = zip(self.elements, self._places, strict=True)
+        pairs = ((one.element, one) for one in self.placed)
         return [(one, at) for one, at in pairs if isinstance(one, PrescribedMotion)]
 
     @cached_property
@@ -791,8 +658,8 @@ class System:
         """Return the prescribed joints at a time [s]; p are the parameters of all elements."""
         if not self._prescribed_places:
             return []
-        numbers = self._run_time(ELEMENTS) if p is None else p
-        handles = self._run_time(TABLES)
+        numbers = self.of_all(p)
+        handles = self.run_time(TABLES)
         found = []
         for element, at in self._prescribed_places:
             sample = element.sample(time, numbers[at.p], handles[at.tables])
@@ -838,7 +705,7 @@ class System:
         element, at_z, at_p = self.contact
         assert isinstance(element, ExactContactElement)
         nv, x = self.model.nv, w[self.model.nv :]
-        own = (*(self._run_time(ELEMENTS) if p is None else p)[at_p], *self.contact_handle)
+        own = (*self.of_all(p)[at_p], *self.contact_handle)
         modes = element.modes(u[self.discrete][at_z])
         v = w[:nv]
         for last in (False, True):
@@ -879,7 +746,7 @@ class System:
         """Places of the rows W of independent velocities; None without."""
         if not self.is_guided:
             return None
-        for element, at in zip(self.elements, self._places, strict=True):
+        for element, at in ((one.element, one) for one in self.placed):
             if isinstance(element, LoopCoordinates):
                 return CoordinatePlaces(at.x, element.count)
         raise ModelError(
@@ -906,7 +773,7 @@ class System:
             q: Configuration [m or rad], nq scalars.
             w: Joint velocity, of which independent ones count, and continuous states.
         """
-        return self.loops.guided(self, *self._parts(q, w))
+        return self.loops.guided(self, *self.split(q, w))
 
     def coordinates_condition(self, q: Scalars, x: Scalars) -> tuple[Scalar, Scalar]:
         """Return the condition of W when it was selected, and that at a configuration."""
@@ -928,7 +795,7 @@ class System:
 
         None without contact.
         """
-        for element, at in zip(self.elements, self._places, strict=True):
+        for element, at in ((one.element, one) for one in self.placed):
             if isinstance(element, ContactElement):
                 return element, at.z, at.p
         return None
@@ -936,9 +803,9 @@ class System:
     @property
     def contact_handle(self) -> Scalars:
         """Handle of the ground's heights; empty without contact or on level ground."""
-        for element, at in zip(self.elements, self._places, strict=True):
+        for element, at in ((one.element, one) for one in self.placed):
             if isinstance(element, ContactElement):
-                return self._run_time(TABLES)[at.tables]
+                return self.run_time(TABLES)[at.tables]
         return ()
 
     def beyond_grid(self, q: Scalars, v: Scalars, time: Scalar) -> Candidate | None:
@@ -959,7 +826,7 @@ class System:
 
         None without.
         """
-        for element, at in zip(self.elements, self._places, strict=True):
+        for element, at in ((one.element, one) for one in self.placed):
             if isinstance(element, JointLaws):
                 return element, at.z, at.p
         return None
@@ -970,7 +837,7 @@ class System:
 
         Those are states and parameters; None without.
         """
-        for element, at in zip(self.elements, self._places, strict=True):
+        for element, at in ((one.element, one) for one in self.placed):
             if isinstance(element, SoftLoops):
                 return element, at.z, at.p
         return None
@@ -980,7 +847,7 @@ class System:
         if self.laws is None:
             return plan
         element, _, at_p = self.laws
-        numbers = self._run_time(ELEMENTS) if p is None else p
+        numbers = self.of_all(p)
         return plan.with_added_armatures(element.stage_inertias(self.model, numbers[at_p]))
 
     @cached_property
@@ -1097,7 +964,7 @@ class System:
 
         def run(given: Mapping[str, Any]) -> Any:
             state: list[Any] = [scalars(given[name]) for name in ("q", "w", "u")]
-            now: tuple[Any, ...] = (*state, given["h"], given["when"], self._run_time(ELEMENTS))
+            now: tuple[Any, ...] = (*state, given["h"], given["when"], self.run_time(ELEMENTS))
             found = self._solved_step(manifold, *now)
             pressed = found.pressed
             return as_traced(
@@ -1124,7 +991,7 @@ class System:
             return name, f"which goes on closing at {left:.2g} m/s", body
         tolerance = 0.0
         if self.contact is not None:
-            tolerance = float(self._run_time(ELEMENTS)[self.contact[2]][-1])
+            tolerance = float(self.run_time(ELEMENTS)[self.contact[2]][-1])
         if residual <= max(tolerance, MAX_CONTACT_RESIDUAL):
             return None
         name, body = subjects[int(worst)]
@@ -1190,7 +1057,7 @@ class System:
     @cached_property
     def switch_places(self) -> dict[str, int]:
         """Place of the first state of each switched loop among the continuous states, by name."""
-        pairs = zip(self.elements, self._places, strict=True)
+        pairs = ((one.element, one) for one in self.placed)
         return {one.loop: at.x.start for one, at in pairs if isinstance(one, LoopSwitch)}
 
     def switches(self, x: Scalars) -> Switches | None:
@@ -1208,7 +1075,7 @@ class System:
 
     def plan_at(self, q: Scalars, v: Scalars, time: Scalar) -> Plan:
         """Return the layout of the robot in its surroundings in a state."""
-        return self._setting(JointVector(q), JointVector(v), time).plan
+        return self.setting(JointVector(q), JointVector(v), time).plan
 
     def loop_jacobian(self, plan: Plan, q: Scalars) -> Any:
         """Return the Jacobian of all loops, shape (rows, nv); on floats."""
@@ -1232,23 +1099,23 @@ class System:
         """Evaluate all elements under given commands; the arguments are those of `rates`."""
         driving = AppliedForces(u[: self.model.nv])
         kinematics = StateKinematics(here, q, v)
-        for element, at, now in self._contexts(kinematics, x, u, z, time, p, updated):
-            driving.take(self.model, element, element.act(now), _count(at.x))
+        for one, now in self.contexts(kinematics, x, u, z, time, p, updated):
+            driving.take(self.model, one.element, one.element.act(now), one.state_count)
         return driving
 
     def update(
         self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
     ) -> Scalars:
         """Return the held values at the end of a step, with updated discrete states."""
-        position, v, x = self._parts(q, w)
-        kinematics = StateKinematics(self._setting(position, v, time), position, v)
-        commands = self.commands_at(q, w, u, time)
+        position, v, x = self.split(q, w)
+        kinematics = StateKinematics(self.setting(position, v, time), position, v)
+        commands = commands_at(self, q, w, u, time)
         z: list[Scalar] = []
-        for element, at, now in self._contexts(kinematics, x, commands, u[self.discrete], time, p):
-            z += _updated(element, at, now)
+        for one, now in self.contexts(kinematics, x, commands, u[self.discrete], time, p):
+            z += one.updated(now)
         return (*u[: self.discrete.start], *z, *u[self.discrete.start + len(z) :])
 
-    def _contexts(
+    def contexts(
         self,
         kinematics: StateKinematics,
         x: Scalars,
@@ -1257,135 +1124,33 @@ class System:
         time: Scalar,
         p: Scalars | None,
         updated: bool = False,
-    ) -> "Iterator[tuple[Element, _Places, ElementContext]]":
-        """Yield each element with the places of its parts and its context in a state."""
-        parameters = self._run_time(ELEMENTS) if p is None else p
-        handles = self._run_time(TABLES)
-        for element, at in zip(self.elements, self._places, strict=True):
+    ) -> Iterator[tuple[Placed[Element], ElementContext]]:
+        """Yield each element with the places of its values and its context in a state."""
+        parameters, handles = self.of_all(p), self.run_time(TABLES)
+        for one in self.placed:
             now = ElementContext(
                 kinematics,
                 time,
-                tuple(x[at.x]),
-                tuple(u[at.u]),
-                tuple(parameters[at.p]),
-                tuple(handles[at.tables]),
-                tuple(z[at.z]),
+                tuple(x[one.x]),
+                tuple(u[one.u]),
+                tuple(parameters[one.p]),
+                tuple(handles[one.tables]),
+                tuple(z[one.z]),
                 updated,
             )
-            yield element, at, now
+            yield one, now
 
-    def decide(
-        self, q: Scalars, v: Scalars, x: Scalars, u: Scalars, time: Scalar
-    ) -> tuple[Scalars, Scalars]:
-        """Call the traced controller; return all commands, and the rates of its own states."""
-        return self._decided(q, v, x, u, time)[:2]
-
-    def _decided(
-        self, q: Scalars, v: Scalars, x: Scalars, u: Scalars, time: Scalar
-    ) -> tuple[Scalars, Scalars, Scalars]:
-        """Call the traced controller; return commands, rates, and its next discrete states."""
-        count, own, own_z = len(self.command_names), len(self.own_names), len(self.own_z_names)
-        state = State(self, time, *map(_array, (q, v, x, u[:count])))
-        if own:
-            state.own = state.x[len(x) - own :]
-        if self.z_names:
-            state.z = _array(u[self.discrete])
-            state.own_z = state.z[len(self.z_names) - own_z :] if own_z else None
-        if self.sensed:
-            state.sensors = self._readings_by_name(u)
-        state.owner, state.p = self.control, _array(self._run_time(CONTROL))
-        handles = self._run_time(TABLES)
-        state.tables = tuple(handles[len(handles) - HANDLE * len(self._control_tables) :])
-        assert self.control is not None
-        with at_time(time if self.time_matters else None):
-            answer = self.control(state)
-        parts = [
-            ("rates", self.own_names),
-            ("discrete states", self.own_z_names),
-        ]
-        more: list[Scalars] = [(), ()]
-        if own or own_z:
-            names = ["commands", *(part for part, known in parts if known)]
-            if not (isinstance(answer, tuple) and len(answer) == len(names)):
-                raise ShapeError("control", f"a tuple ({', '.join(names)})", type(answer).__name__)
-            answer, *rest = answer
-            for k, (part, known) in enumerate(parts):
-                if known:
-                    more[k] = tuple(as_traced(rest.pop(0)).reshape(-1).tolist())
-                    if len(more[k]) != len(known):
-                        listed = f"{len(known)} ({', '.join(known)})"
-                        raise ShapeError(f"control: {part}", listed, len(more[k]))
-        return tuple(self.commands.fill(list(u[:count]), answer)), more[0], more[1]
-
-    def _readings_by_name(self, u: Scalars) -> Readings:
-        """Return the held sensor readings by the name of the sensor."""
-        found, place = Readings(), self.readings.start
-        for name, count in self.sensed:
-            found[name] = _array(u[place : place + count])
-            place += count
-        return found
-
-    def hold(self, q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
-        """Sample the traced controller: return the held values from here on."""
-        commands, own, own_z = self._decided(*self._parts(q, w), u, time)
-        kept = u[self.readings.start : self.discrete.stop - len(own_z)]
-        return (*commands, *own, *kept, *own_z)
-
-    def commands_at(self, q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
-        """Return the commands in a state: those held, or those of the controller."""
-        if self.control is None or self.held:
-            return tuple(u[: len(self.command_names)])
-        return self.decide(*self._parts(q, w), u, time)[0]
-
-    def state(self, q: Any, w: Scalars, u: Any, time: Scalar) -> State:
-        """Return a state as events see it, from scalars."""
-        position, v, x = self._parts(q, w)
-        count = len(self.command_names)
-        return State(self, time, *map(_array, (position, v, x, u[:count])))
-
-    def _parts(self, q: Scalars, w: Scalars) -> tuple[JointVector, JointVector, Scalars]:
+    def split(self, q: Scalars, w: Scalars) -> tuple[JointVector, JointVector, Scalars]:
+        """Return configuration, joint velocity, and continuous states."""
         nv = self.model.nv
         return JointVector(q), JointVector(w[:nv]), w[nv:]
 
-    def _setting(self, q: Scalars, v: Scalars, time: Scalar) -> Setting:
+    def setting(self, q: Scalars, v: Scalars, time: Scalar) -> Setting:
+        """Return what surrounds the robot in a state."""
         around = Setting(self.model, (), (), *surroundings(self.model, self.world))
         return around.at(q, v, *((time,) if self.time_matters else ()))
 
     # parameters, keys and traces
-
-    def numbers(self) -> tuple[float, ...]:
-        """Return the run-time parameters of all elements."""
-        return tuple(x for element in self.elements for x in element.parameters())
-
-    def control_numbers(self) -> tuple[float, ...]:
-        """Return the run-time parameters of the traced controller."""
-        given = _called(getattr(self.control, "parameters", ()))
-        return tuple(np.ravel(np.asarray(given, dtype=np.float64)).tolist())
-
-    @cached_property
-    def _handles(self) -> tuple[float, ...]:
-        """Handles of all tables: of elements in order, then of the controller."""
-        tables = (table for own in (*self._tables, self._control_tables) for table in own)
-        return tuple(x for table in tables for x in table.handle)
-
-    def elements_with_parameters(self) -> list[tuple[Element, Scalars]]:
-        """Return all elements with their run-time parameters: bound in a trace, or their own."""
-        p = self._run_time(ELEMENTS)
-        return [(e, p[at.p]) for e, at in zip(self.elements, self._places, strict=True)]
-
-    def _run_time(self, name: str) -> Scalars:
-        """Return run-time parameters: those bound in a trace, or their values."""
-        if self._bound is not None:
-            return self._bound[name]
-        if name == TABLES:
-            return self._handles
-        if name == PARTITION:
-            return self.partition.numbers if self.partition is not None else ()
-        return self.numbers() if name == ELEMENTS else self.control_numbers()
-
-    def partition_numbers(self) -> Scalars:
-        """Return which parts this process computes and where messages go; see `PARTITION`."""
-        return self._run_time(PARTITION)
 
     @property
     def compiling(self) -> AbstractContextManager[Any]:
@@ -1402,7 +1167,7 @@ class System:
         found = parameter_values(self.model, self.world, (INERTIA, GRAVITY))
         # the step kernel computes the time from its clock
         found.pop(TIME, None)
-        own = {name: self._run_time(name) for name in RUN_TIME}
+        own = {name: self.run_time(name) for name in RUN_TIME}
         return {**found, **{name: values for name, values in own.items() if values}}
 
     def trace(
@@ -1422,285 +1187,10 @@ class System:
     @cached_property
     def key(self) -> str:
         """Text that is equal exactly if the code of the system is."""
-        around = structure_around(self.model, self.world)
-        text = structure_text(("system 2", around, self.structure()))
-        digest = hashlib.blake2b(text.encode())
-        digest.update(self.model.structure_key())
-        return digest.hexdigest()
+        return self.code.text()
 
     def retrace(self) -> None:
         """Trace user code again, so that `key` belongs to what it computes now."""
         self.model.check_unchanged()
         self.world.traced_key()
         self.__dict__.pop("key", None)
-
-    def structure(self, first: int = 0) -> Hashable:
-        """Return what the code depends on beside model, world and the `first` leading elements."""
-        known = self.control is None or has_structure(self.control)
-        control: Hashable = None
-        if self.control is not None and known:
-            control = control_structure(self.control, self.model, self.world)
-        kind = type(self.control).__qualname__ if known else None
-        how: Hashable = (self.held, self.sensed) if self.sensed else self.held
-        if self.loops != PROJECTION:
-            how = (how, self.loops if is_declared(self.loops) else self._loops_key())
-        if self.partition is not None:
-            how = (how, self.partition.key)
-        switched = tuple(self.switch_places.items())
-        return (structure_of(self.elements[first:]), switched, kind, control, how, self.user_key())
-
-    def user_key(self) -> Hashable:
-        """Return the key of all user code in elements and controller; None if there is none.
-
-        User code is traced by itself: poses and velocities of frames are inputs of its graph, since
-        the model determines them. Components of them that are constant remain constants, so that
-        user code meets exactly the values that it meets in the step kernel. A first trace with the
-        kinematics finds those constants. As long as nothing changes that user code can read, its
-        last graph holds.
-        """
-        mine = [e for e in self.elements[self.fixed :] if not is_declared(e)]
-        control = self.control is not None and not has_structure(self.control)
-        if not mine and not control:
-            return None
-        # what user code reads, before it is traced
-        reads = snapshot(*mine, self.control if control else None)
-        if reads is not None and self._user_code is not None and self._user_code[0] == reads:
-            return self._user_code[1]
-        found = self._user_graph(mine, control, alone=True)
-        if found is None:
-            self._user_graph(mine, control, alone=False)
-            found = self._user_graph(mine, control, alone=True)
-        self._user_code = (reads, found)
-        return found
-
-    def _loops_key(self) -> Hashable:
-        """Return the key of a loop method of users: the graph of its motion and projection."""
-        reads = snapshot(self.loops)
-        if reads is not None and self._loops_code is not None and self._loops_code[0] == reads:
-            return self._loops_code[1]
-        model = self.model
-        inputs = [Input("q", (model.nq,)), Input("w", (model.nv + self.nx,))]
-        inputs += [Input("force", (model.nv,)), Input("time", ())]
-
-        def run(given: Mapping[str, Any]) -> Any:
-            q, w, force = (scalars(given[name]) for name in ("q", "w", "force"))
-            guided = self.guided_state(q, w) if self.is_guided else None
-            position, velocity, x = self._parts(q, w)
-            here = self._setting(position, velocity, given["time"])
-            vd, pushes = self._accelerations(here, position, velocity, x, force, (), guided)
-            closed, moved, left = self._settle_loops(q, w, given["time"])
-            return [*vd, *pushes, *closed, *moved, left]
-
-        found = program_digest(self.trace(run, inputs, "loop method"))
-        self._loops_code = (reads, found)
-        return found
-
-    def _user_graph(self, mine: Sequence[Element], control: bool, *, alone: bool) -> Hashable:
-        """Trace user code, with the kinematics or alone; None if a constant is not known yet."""
-        model = self.model
-        inputs = [
-            Input("q", (model.nq,)),
-            Input("w", (model.nv + self.nx,)),
-            Input("u", (self.drive_size,)),
-            Input("time", ()),
-        ]
-        names: list[Any] = []
-        more: list[Input] = []
-        taken = {id(element) for element in mine}
-        known = len(inputs) + len(self.parameters())
-
-        def run(given: Mapping[str, Any]) -> Any:
-            q, w, u = (scalars(given[name]) for name in ("q", "w", "u"))
-            time = given["time"]
-            position, v, x = self._parts(q, w)
-            kinematics = _UserKinematics(self, position, v, time, more if alone else None, known)
-            results: list[Scalar] = []
-            if control:
-                commands, own, own_z = self._decided(position, v, x, u, time)
-                results += (*commands, *own, *own_z)
-            for element, at, now in self._contexts(kinematics, x, u, u[self.discrete], time, None):
-                if id(element) not in taken:
-                    continue
-                driving = AppliedForces((0.0,) * model.nv)
-                driving.take(model, element, element.act(now), _count(at.x))
-                pushes = [value for _, wrench in driving.wrenches for value in wrench]
-                frames = [name for name, _ in driving.wrenches]
-                names.append((frames, sorted(driving.outputs)))
-                results += (*driving.force, *pushes, *driving.rates, *_updated(element, at, now))
-                results += (driving.outputs[name] for name in sorted(driving.outputs))
-            return results
-
-        try:
-            program = self.trace(run, inputs, "user code")
-        except _UnknownConstantError:
-            return None
-        program = replace(program, inputs=(*program.inputs, *more))
-        return f"{program_digest(program)} {names}"
-
-    def fingerprint(self) -> Hashable:
-        """Return all data and user code that may have changed since the system was built."""
-        model, control = self.model, self.control
-        parts: list[Hashable] = [
-            (
-                e.name,
-                tuple(e.state_names(model)),
-                tuple(e.discrete_state_names(model)),
-                tuple(e.command_names(model)),
-                tuple(e.output_names(model)),
-                _bits(e.initial_state(model)),
-                _bits(e.initial_discrete_state(model)),
-                _bits(e.parameters()),
-                tuple(map(Identical, e.tables())),
-            )
-            for e in self.elements[self.fixed :]
-        ]
-        if control is not None:
-            start = getattr(control, "initial_state", ())
-            parts += [
-                tuple(_called(getattr(control, "state_names", None) or (), model)),
-                _bits(_called(start, model) if self.own_names else ()),
-                _bits(self.control_numbers()),
-                tuple(map(Identical, _called(getattr(control, "tables", ())))),
-                tuple(_called(getattr(control, "discrete_state_names", ()), model)),
-                _bits(self._own_z0(control)),
-            ]
-        return (*parts, structure_text(self.structure(self.fixed)))
-
-
-def _bits(values: Any) -> bytes:
-    """Return floats as bytes: -0.0 and 0.0 differ."""
-    return np.asarray(values, dtype=np.float64).tobytes()
-
-
-class _Places(NamedTuple):
-    """Places of one element among the values of all elements."""
-
-    x: slice
-    """Continuous states."""
-
-    u: slice
-    """Commands, after those of the joints."""
-
-    z: slice
-    """Discrete states."""
-
-    p: slice
-    """Run-time parameters."""
-
-    tables: slice
-    """Handles of tables."""
-
-
-def _places(
-    model: Model, elements: Sequence[Element], tables: Sequence[tuple[Table, ...]]
-) -> Iterator[_Places]:
-    """Yield the places of each element."""
-    ends = [0, model.nv, 0, 0, 0]
-    for e, own in zip(elements, tables, strict=True):
-        names = (e.state_names(model), e.command_names(model), e.discrete_state_names(model))
-        counts = (*map(len, names), len(e.parameters()), HANDLE * len(own))
-        begins, ends = ends, [end + count for end, count in zip(ends, counts, strict=True)]
-        yield _Places(*map(slice, begins, ends))
-
-
-def _count(place: slice) -> int:
-    return int(place.stop - place.start)
-
-
-def _updated(element: Element, at: _Places, now: ElementContext) -> Scalars:
-    """Return the updated discrete states of one element."""
-    if not _count(at.z):
-        return ()
-    found = tuple(element.update_discrete_state(now))
-    check_count(element, "discrete states", _count(at.z), found)
-    return found
-
-
-class _UnknownConstantError(BaseException):
-    """User code uses a frame whose constant components are not known yet.
-
-    Not an `Exception`, which user code may catch.
-    """
-
-
-class _UserKinematics(StateKinematics):
-    """Kinematics for the key of user code: poses and velocities of frames become inputs."""
-
-    def __init__(
-        self,
-        system: System,
-        q: Scalars,
-        v: Scalars,
-        time: Scalar,
-        inputs: list[Input] | None,
-        known: int,
-    ) -> None:
-        """Remember a state.
-
-        `inputs` takes the inputs of the graph, after the `known` ones that it has; None to compute
-        the kinematics and to note their constant components.
-        """
-        self.q, self.v = q, v
-        self._system, self._time = system, time
-        self._inputs, self._known = inputs, known
-        self._opened: dict[tuple[str, str], tuple[Scalar, ...]] = {}
-
-    @cached_property
-    def around(self) -> Setting:  # type: ignore[override]
-        """The robot under its surroundings, built on first use."""
-        return self._system._setting(self.q, self.v, self._time)
-
-    @property
-    def model(self) -> Model:
-        """The robot as its user built it."""
-        return self._system.model
-
-    def frame_pose(self, name: str) -> Place:
-        """Return the pose of a body or frame."""
-        if self._inputs is None:
-            found = super().frame_pose(name)
-            self._note(name, "pose", (*(x for row in found.R for x in row), *found.p))
-            return found
-        a, b, c, d, e, f, g, h, i, *p = self._open(name, "pose")
-        return Place(((a, b, c), (d, e, f), (g, h, i)), tuple(p))
-
-    def frame_velocity(self, name: str) -> Motion:
-        """Return the velocity of a body or frame."""
-        if self._inputs is None:
-            found = super().frame_velocity(name)
-            self._note(name, "velocity", (*found.angular, *found.linear))
-            return found
-        return Motion.from_array(self._open(name, "velocity"))
-
-    def _note(self, frame: str, kind: str, values: Scalars) -> None:
-        constants = tuple(None if isinstance(x, Value) else float(x) for x in values)
-        self._system._constants[frame, kind] = constants
-
-    def _open(self, frame: str, kind: str) -> tuple[Scalar, ...]:
-        found = self._opened.get((frame, kind))
-        if found is None:
-            constants = self._system._constants.get((frame, kind))
-            if constants is None:
-                raise _UnknownConstantError
-            assert self._inputs is not None
-            item = Input(f"{kind} of {frame}", (len(constants),))
-            graph = current_graph()
-            assert graph is not None
-            entries = scalars(input_array(graph, self._known + len(self._inputs), item.shape))
-            self._inputs.append(item)
-            pairs = zip(entries, constants, strict=True)
-            found = tuple(entry if x is None else x for entry, x in pairs)
-            self._opened[frame, kind] = found
-        return found
-
-
-def _called(thing: Any, *given: Any) -> Any:
-    """Return names or numbers that may be given as such, or by a function."""
-    return thing(*given) if callable(thing) else thing
-
-
-def _array(values: Scalars) -> Any:
-    """Return scalars as an array that user code may calculate with."""
-    if current_graph() is None:
-        return np.array(values, dtype=np.float64)
-    return as_traced(list(values))
