@@ -10,6 +10,7 @@ from tests.tolerances import assert_close
 from tiburon.control.combined import CombinedControl
 from tiburon.control.pd import PD
 from tiburon.control.replay import Replay
+from tiburon.simulation.control_calls import decide
 from tiburon.simulation.system import System
 from tiburon.trace import interpret, trace
 from tiburon.trace.declared import is_traced
@@ -88,7 +89,7 @@ def test_log_of_similar_length_compiles_nothing():
         steps = log.at(np.array([0.0, 0.5, 1.0, 1.5]))[:, 0]
         assert_close(found.v[-1, 0], 0.25 * steps.sum())
     both = CombinedControl((first, second, PD(0.0, 3.0, 1.0)))
-    state = System(model, control=both).decide([0.2], [0.1], (), [0.0], 0.7)[0]
+    state = decide(System(model, control=both), [0.2], [0.1], (), [0.0], 0.7)[0]
     assert_close(state[0], first.at(0.7)[0] + second.at(0.7)[0] - 0.6 - 0.1)
     together = tb.simulate(model, 1.0, control=tb.Sampled(CombinedControl((first, second)), dt=0.5))
     assert_close(

@@ -42,7 +42,7 @@ SEA = tb.World(fluid=tb.Water(1025.0, current=(0.2, -0.1, 0.1)))
 def rates_by(method, model, q, v, tau, world=None):
     """Return the constrained motion by a method, on floats."""
     q, v, tau = (JointVector([float(x) for x in values]) for values in (q, v, tau))
-    around = tb.System(model, world)._setting(q, v, 0.0)
+    around = tb.System(model, world).setting(q, v, 0.0)
     return constrained_motion(around._replace(options=(("method", method),)), q, v, tau)
 
 

@@ -164,8 +164,8 @@ class Springs(tb.LoopMethod):
 
     stiffness: float
 
-    def motion(self, system, here, q, v, x, force, guided):
-        terms = system.loop_constraints(here, q, v, x)
+    def motion(self, loops, here, q, v, x, force, guided):
+        terms = loops.constraints(here, q, v, x)
         damping = 2.0 * self.stiffness**0.5
         pushes = [
             -(self.stiffness * c + damping * rate)
@@ -175,7 +175,7 @@ class Springs(tb.LoopMethod):
         for row, push in zip(terms.jacobian, pushes, strict=True):
             for i, entry in row.items():
                 held[i] = held[i] + entry * push
-        return system.tree_motion(here, q, v, held), pushes
+        return loops.tree_motion(here, q, v, held), pushes
 
 
 def swung(loops, duration=0.05, **options):

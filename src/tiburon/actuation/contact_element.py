@@ -45,9 +45,6 @@ class ContactElement(Element):
     is_event_driven: ClassVar[bool] = False
     """Whether its contacts constrain accelerations, and events change their modes."""
 
-    starts_steps: ClassVar[bool] = False
-    """Whether a step begins with the forces of the last one."""
-
     ends_steps: ClassVar[bool] = False
     """Whether impulses act at the end of each step."""
 

@@ -12,8 +12,9 @@ on it acts on the leader, multiplied by the ratio (virtual work).
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from operator import add
-from typing import Any
+from typing import Any, ClassVar
 
+from tiburon.actuation.piecewise import Prescribed
 from tiburon.algorithms.kinematics import WORLD_PLACE, Moving, Place, body_motions, body_places
 from tiburon.algorithms.setting import Setting, forces_on_bodies
 from tiburon.arguments import public
@@ -223,6 +224,42 @@ class Element:
         user-defined elements, which are keyed by their traced graph.
         """
         return self
+
+    # what it does in a run beside exerting forces
+
+    starts_steps: ClassVar[bool] = False
+    """Whether a step begins with its forces of the last one."""
+
+    prescribes: ClassVar[bool] = False
+    """Whether joints follow paths; see `prescribed`."""
+
+    holds_loops: ClassVar[bool] = False
+    """Whether it exerts the constraint forces of loops."""
+
+    switched_loop: ClassVar[str] = ""
+    """Name of the loop that its states open and close: 1 or 0, then the set points."""
+
+    def prescribed(
+        self, model: Model, time: Scalar, p: Scalars, tables: Scalars
+    ) -> tuple[Prescribed, ...]:
+        """Return the joints that follow paths at a time [s].
+
+        Args:
+            model: The robot.
+            time: Time [s].
+            p: Its run-time parameters.
+            tables: Handles of its tables.
+        """
+        return ()
+
+    def stage_inertias(self, model: Model, p: Scalars) -> Mapping[int, Scalar]:
+        """Return what it adds to armatures within a step, by velocity variable [kg or kg m^2].
+
+        Args:
+            model: The robot.
+            p: Its run-time parameters.
+        """
+        return {}
 
     def act(self, now: ElementContext) -> Action:
         """Compute forces, state derivatives and outputs in a state; on floats or traced values."""

@@ -36,6 +36,11 @@ class LoopSwitch(Element):
     closed: bool = True
     """Whether it is closed initially."""
 
+    @property
+    def switched_loop(self) -> str:  # type: ignore[override]
+        """Name of the loop."""
+        return self.loop
+
     def state_names(self, model: Model) -> tuple[str, ...]:
         """Return the switch state, and the set points of the constraints [m or rad]."""
         offsets = (f"{self.loop} offset {k}" for k in range(len(loop_rows(model, self.loop))))

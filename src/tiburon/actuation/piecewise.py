@@ -18,6 +18,7 @@ from tiburon.argument_checks import choice, is_numeric, refuse_unusable, vector
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ShapeError, shown
 from tiburon.record import record
+from tiburon.spatial import Scalar
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.primitives.table_rows import HANDLE, Table, TableForm, TableRows, table_form
 from tiburon.trace.value import Value
@@ -40,6 +41,24 @@ class PathSample(NamedTuple):
 
     acceleration: Any
     """[m/s^2 or rad/s^2], shape (..., n)."""
+
+
+class Prescribed(NamedTuple):
+    """A joint with prescribed motion at a time."""
+
+    q: int
+    """Its first position variable."""
+
+    v: int
+    """Its first velocity variable."""
+
+    sample: PathSample
+    """Its position, velocity and acceleration."""
+
+    @property
+    def accelerations(self) -> list[tuple[int, Scalar]]:
+        """Its velocity variables and their accelerations [m/s^2 or rad/s^2]."""
+        return list(enumerate(self.sample.acceleration, start=self.v))
 
 
 @record(slots=False)

@@ -7,12 +7,12 @@ and puts the joint back onto its path after every step, so that it has no trunca
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.actuation.piecewise import PathSample, Piecewise, entries, read_pieces
+from tiburon.actuation.piecewise import PathSample, Piecewise, Prescribed, entries, read_pieces
 from tiburon.errors import DomainError, ModelError, ShapeError, shown
 from tiburon.model import Model
 from tiburon.model.joints.driven import SAMPLE_TIMES, Path, check_path
@@ -50,6 +50,8 @@ class PrescribedMotion(Element):
 
     case: float = 0.0
     """Which of several splines this case follows; a run-time parameter."""
+
+    prescribes: ClassVar[bool] = True
 
     @property
     def is_formula(self) -> bool:
@@ -114,6 +116,14 @@ class PrescribedMotion(Element):
     def act(self, now: ElementContext) -> Action:
         """Apply nothing: the force that the motion takes follows from the accelerations."""
         return Action()
+
+    def prescribed(
+        self, model: Model, time: Scalar, p: Scalars, tables: Scalars
+    ) -> tuple[Prescribed, ...]:
+        """Return the joint with its sample at a time [s]."""
+        sample = self.sample(time, p, tables)
+        of_q, of_v = (model.slice(self.joint, of=of) for of in ("q", "v"))
+        return (Prescribed(of_q.start, of_v.start, sample),)
 
     def sample(self, time: Scalar, p: Scalars, handles: Scalars) -> PathSample:
         """Return position, velocity and acceleration at a time [s], one scalar per variable each.

@@ -6,6 +6,7 @@ is of second order in the length of the step (`tiburon.simulation.soft_loops`).
 """
 
 from collections.abc import Hashable
+from typing import ClassVar
 
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.loops.constraints import constraint_names, constraints
@@ -23,6 +24,8 @@ class SoftLoops(Element):
 
     rates: tuple[float, ...]
     """Fastest rate of each constraint alone [1/s]."""
+
+    holds_loops: ClassVar[bool] = True
 
     def discrete_state_names(self, model: Model) -> tuple[str, ...]:
         """Return the names of the mean constraint forces."""

@@ -202,7 +202,7 @@ def _tracking(
     """
     model, world = control.model or state.model, control.world or state.system.world
     names = {loop.name for loop in model.loops}
-    switched = next((x for x in state.system.switch_places if x in names), None)
+    switched = next((x for x in state.system.held_loops.switch_places if x in names), None)
     if switched is not None:
         kind = type(control).__name__
         raise ModelError(

@@ -3,7 +3,7 @@
 Algorithms are imported where they are traced: a kernel from the cache needs none of them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextvars import Context
 from functools import partial
 from typing import Any, NamedTuple, Unpack
@@ -12,6 +12,7 @@ import numpy as np
 
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arguments import public
 from tiburon.arrays import Array, ArrayLike
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
@@ -35,11 +36,11 @@ from tiburon.functions.library import (
     library_function,
     pair,
 )
-from tiburon.model import Model, Plan
+from tiburon.model import Model
 from tiburon.model.model import per_model
 from tiburon.model.plan import INERTIAL_PARAMETERS
 from tiburon.record import named_line, record
-from tiburon.spatial import Scalar, Scalars
+from tiburon.spatial import Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
@@ -91,14 +92,15 @@ def cheaper_method(model: Model) -> str:
     return min(TREE_METHODS, key=lambda method: Context().run(operations, method))
 
 
-def method_of_runs(model: Model, plan: Plan) -> Callable[..., tuple[Scalar, ...]]:
-    """Return the forward-dynamics algorithm of simulation steps.
+def tree_motion(here: Setting, q: Scalars, v: Scalars, force: Scalars) -> Scalars:
+    """Return the joint accelerations of a tree in a simulation step, without its loops.
 
-    The articulated-body algorithm, unless joints are coupled and the mass matrix costs less.
+    By the articulated-body algorithm, unless joints are coupled and the mass matrix costs less.
     """
     from tiburon.algorithms.forward import METHODS
 
-    return METHODS[cheaper_method(model) if plan.has_couplings else "articulated"]
+    method = METHODS[cheaper_method(here.model) if here.plan.has_couplings else "articulated"]
+    return method(here.plan, q, v, JointVector(force), here.gravity, here.external)
 
 
 @library_function(

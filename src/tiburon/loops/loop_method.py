@@ -1,4 +1,4 @@
-"""What loop methods of runs have in common: the questions that a system asks of them.
+"""What loop methods of runs have in common: the questions that they answer.
 
 A method of its own is a class derived from `LoopMethod` that answers `motion`, and `project` where
 steps end with a projection. It is passed as `simulate(loops=)`.
@@ -33,7 +33,7 @@ class Guided(NamedTuple):
 class LoopMethod:
     """How loops are held in a run; for `simulate(loops=)` and functions like it.
 
-    Arguments `system` are the `System` of the run: its `model`, `loop_constraints`, `tree_motion`
+    Arguments `loops` are those of the robot in the run: its `model`, `constraints`, `tree_motion`
     and `min_cut`. Scalars are floats or traced values.
     """
 
@@ -56,7 +56,7 @@ class LoopMethod:
 
     def motion(
         self,
-        system: Any,
+        loops: Any,
         here: Any,
         q: Any,
         v: Any,
@@ -67,7 +67,7 @@ class LoopMethod:
         """Return joint accelerations and constraint forces in a state.
 
         Args:
-            system: The system.
+            loops: The loops of the robot.
             here: What surrounds the robot in this state: plan, gravity, external forces.
             q: Configuration [m or rad].
             v: Joint velocity [m/s or rad/s].
@@ -77,17 +77,17 @@ class LoopMethod:
         """
         raise ModelError(
             f"{type(self).__name__}: expected a motion of its own, got none; write "
-            "def motion(self, system, here, q, v, x, force, guided): ..., which returns "
+            "def motion(self, loops, here, q, v, x, force, guided): ..., which returns "
             "accelerations and constraint forces"
         )
 
     def project(
-        self, system: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
+        self, loops: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
     ) -> tuple[Scalars, Scalars, Scalar]:
         """Return a state after a step, as it is unless the method moves it onto the loops.
 
         Args:
-            system: The system.
+            loops: The loops of the robot.
             q: Configuration [m or rad].
             w: Joint velocity and continuous states.
             time: Time at the end of the step [s].
@@ -99,7 +99,7 @@ class LoopMethod:
         """
         return q, w, 0.0
 
-    def guided(self, system: Any, q: Any, v: Any, x: Scalars) -> Guided:
+    def guided(self, loops: Any, q: Any, v: Any, x: Scalars) -> Guided:
         """Return what the independent velocities and positions of a state determine."""
         raise ModelError(
             f"{type(self).__name__}: expected a method with independent velocities, got one without"

@@ -39,7 +39,6 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.algorithms.surroundings import surroundings
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
@@ -81,7 +80,7 @@ class Projection(LoopMethod):
 
     def motion(
         self,
-        system: Any,
+        loops: Any,
         here: Any,
         q: Any,
         v: Any,
@@ -90,17 +89,17 @@ class Projection(LoopMethod):
         guided: Guided | None,
     ) -> tuple[Scalars, Scalars]:
         """Return accelerations that satisfy the constraints; see `LoopMethod.motion`."""
-        return _constrained(self, system, here, q, v, x, force)
+        return _constrained(self, loops, here, q, v, x, force)
 
     def project(
-        self, system: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
+        self, loops: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
     ) -> tuple[Scalars, Scalars, Scalar]:
         """Return the nearest state with closed loops; see `LoopMethod.project`."""
-        model = system.model
+        model = loops.model
         v, x = w[: model.nv], w[model.nv :]
         how: Any = {"hold": tuple(hold)} if hold else {}
-        how |= {"switches": system.switches(x), "tolerance": self.redundancy_tolerance}
-        closed, v, residual = projected_state(model, system.plan_at(q, v, time), q, v, **how)
+        how |= {"switches": loops.switches(x), "tolerance": self.redundancy_tolerance}
+        closed, v, residual = projected_state(model, loops.plan_at(q, v, time), q, v, **how)
         return closed, (*v, *x), residual
 
     def __post_init__(self) -> None:
@@ -163,7 +162,7 @@ class Penalty(LoopMethod):
 
     def motion(
         self,
-        system: Any,
+        loops: Any,
         here: Any,
         q: Any,
         v: Any,
@@ -172,11 +171,11 @@ class Penalty(LoopMethod):
         guided: Guided | None,
     ) -> tuple[Scalars, Scalars]:
         """Return the motion of the tree under springs and dampers; see `LoopMethod.motion`."""
-        held, pushes = self.joint_forces(system.loop_constraints(here, q, v, x), force)
-        if system.soft_loops is not None:
+        held, pushes = self.joint_forces(loops.constraints(here, q, v, x), force)
+        if loops.is_soft:
             # an element exerts those of the last step
             held = list(force)
-        return system.tree_motion(here, q, v, held), pushes
+        return loops.tree_motion(here, q, v, held), pushes
 
     def joint_forces(self, terms: Constraints, force: Scalars) -> tuple[list[Scalar], list[Scalar]]:
         """Return joint forces with those of the constraints added, and the constraint forces."""
@@ -203,7 +202,7 @@ class Baumgarte(LoopMethod):
 
     def motion(
         self,
-        system: Any,
+        loops: Any,
         here: Any,
         q: Any,
         v: Any,
@@ -212,7 +211,7 @@ class Baumgarte(LoopMethod):
         guided: Guided | None,
     ) -> tuple[Scalars, Scalars]:
         """Return accelerations that let residuals decay; see `LoopMethod.motion`."""
-        return _constrained(self, system, here, q, v, x, force)
+        return _constrained(self, loops, here, q, v, x, force)
 
     def corrected(self, terms: Constraints) -> Constraints:
         """Return constraints whose bias has the correction."""
@@ -250,7 +249,7 @@ class Embedding(LoopMethod):
 
     def motion(
         self,
-        system: Any,
+        loops: Any,
         here: Any,
         q: Any,
         v: Any,
@@ -261,23 +260,23 @@ class Embedding(LoopMethod):
         """Return the motion of the reduced equations; see `LoopMethod.motion`."""
         assert guided is not None
         reduced = reduced_acceleration(here, q, v, JointVector(force), guided.T, guided.gamma)
-        terms = system.loop_constraints(here, q, v, x)
-        basis = Complement(system.model, terms, system.coordinate_rows(x))
+        terms = loops.constraints(here, q, v, x)
+        basis = Complement(loops.model, terms, loops.coordinate_rows(x))
         return reduced.vd, basis.multipliers(reduced.needed)
 
     def project(
-        self, system: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
+        self, loops: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
     ) -> tuple[Scalars, Scalars, Scalar]:
         """Return all velocities at the new configuration; see `LoopMethod.project`."""
-        moved, v, *_ = system.guided_state(q, w)
-        return moved, (*v, *w[system.model.nv :]), 0.0
+        moved, v, *_ = loops.guided_state(q, w)
+        return moved, (*v, *w[loops.model.nv :]), 0.0
 
-    def guided(self, system: Any, q: Any, v: Any, x: Scalars) -> Guided:
+    def guided(self, loops: Any, q: Any, v: Any, x: Scalars) -> Guided:
         """Return velocities by the rows W; see `LoopMethod.guided`."""
-        model = system.model
-        plan = surroundings(model, system.world)[0]
+        model = loops.model
+        plan = loops.plan
         terms = constraints(model, plan, q)
-        basis = Complement(model, terms, system.coordinate_rows(x))
+        basis = Complement(model, terms, loops.coordinate_rows(x))
         velocity = basis.velocity(terms, v, self.decay)
         moving = constraints(model, plan, q, JointVector(velocity))
         gamma = basis.gamma(moving, self.decay)
@@ -330,7 +329,7 @@ class DeNOC(LoopMethod):
 
     def motion(
         self,
-        system: Any,
+        loops: Any,
         here: Any,
         q: Any,
         v: Any,
@@ -339,12 +338,12 @@ class DeNOC(LoopMethod):
         guided: Guided | None,
     ) -> tuple[Scalars, Scalars]:
         """Return the motion by legs that are projected one by one; see `LoopMethod.motion`."""
-        found = self.exchanged_motion(system, here, q, v, x, force)
+        found = self.exchanged_motion(loops, here, q, v, x, force)
         return found.vd, found.multipliers
 
     def exchanged_motion(
         self,
-        system: Any,
+        loops: Any,
         here: Any,
         q: Any,
         v: Any,
@@ -354,34 +353,34 @@ class DeNOC(LoopMethod):
     ) -> ConstrainedMotion:
         """Return the motion where legs may be computed elsewhere; arguments as of `motion`."""
         sigma = self.decay if self.state == "extended" else 0.0
-        terms = system.loop_constraints(here, q, v, x)
-        legs, chosen = platform_on_legs(system.model, self.platform), self._selected(system, x)
+        terms = loops.constraints(here, q, v, x)
+        legs, chosen = platform_on_legs(loops.model, self.platform), self._selected(loops, x)
         how: Any = {"decay": sigma, "exchange": exchange}
         return denoc_motion(here, terms, q, v, JointVector(force), legs, chosen, **how)
 
     def project(
-        self, system: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
+        self, loops: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
     ) -> tuple[Scalars, Scalars, Scalar]:
         """Return the state that independent joints determine; see `LoopMethod.project`."""
-        moved, v, *_ = system.guided_state(q, w)
+        moved, v, *_ = loops.guided_state(q, w)
         left: Scalar = 0.0
         if self.state == "minimal":
-            left = max_abs(system.gaps(moved, time))
-        return moved, (*v, *w[system.model.nv :]), left
+            left = max_abs(loops.gaps(moved, time))
+        return moved, (*v, *w[loops.model.nv :]), left
 
-    def guided(self, system: Any, q: Any, v: Any, x: Scalars) -> Guided:
+    def guided(self, loops: Any, q: Any, v: Any, x: Scalars) -> Guided:
         """Return what the independent joints determine; see `LoopMethod.guided`."""
-        model = system.model
-        plan = surroundings(model, system.world)[0]
-        legs, chosen = platform_on_legs(model, self.platform), self._selected(system, x)
+        model = loops.model
+        plan = loops.plan
+        legs, chosen = platform_on_legs(model, self.platform), self._selected(loops, x)
         sigma, moved = self.decay, tuple(q)
         if self.state == "minimal":
             sigma, moved = 0.0, displaced(model, plan, legs, q, chosen)[0]
         return Guided(moved, tuple(denoc_velocity(model, plan, legs, moved, v, sigma, chosen)))
 
-    def _selected(self, system: Any, x: Scalars) -> Selected:
+    def _selected(self, loops: Any, x: Scalars) -> Selected:
         """Return the independent joints, whose rows are among the continuous states."""
-        return Selected(selectable_legs(system.model, self.platform), system.coordinate_rows(x))
+        return Selected(selectable_legs(loops.model, self.platform), loops.coordinate_rows(x))
 
     def __post_init__(self) -> None:
         if self.state not in STATES:
@@ -392,11 +391,11 @@ class DeNOC(LoopMethod):
 
 
 def _constrained(
-    loops: LoopMethod, system: Any, here: Any, q: Any, v: Any, x: Scalars, force: Scalars
+    method: LoopMethod, loops: Any, here: Any, q: Any, v: Any, x: Scalars, force: Scalars
 ) -> tuple[Scalars, Scalars]:
     """Return accelerations under constraints as a method corrects them, and constraint forces."""
-    how: Any = {"switches": system.switches(x), "min_cut": system.min_cut}
-    found = constrained_motion(here, q, v, JointVector(force), baumgarte=loops, **how)
+    how: Any = {"switches": loops.switches(x), "min_cut": loops.min_cut}
+    found = constrained_motion(here, q, v, JointVector(force), baumgarte=method, **how)
     return found.vd, found.multipliers
 
 

@@ -187,13 +187,13 @@ class Session:
         terms, forces = None, force
         pushes: Sequence[Any] = ()
         if self.partition.model.loops:
-            terms = system.loop_constraints(here, q, v, x)
+            terms = system.held_loops.constraints(here, q, v, x)
             if isinstance(self.loops, Penalty):
                 forces, pushes = self.loops.joint_forces(terms, force)
                 terms = None
             elif isinstance(self.loops, Baumgarte):
                 terms = self.loops.corrected(terms)
-        exchange, min_cut = self._in_kernel(system), system.min_cut
+        exchange, min_cut = self._in_kernel(system), system.held_loops.min_cut
 
         def parts(*state: Any) -> tuple[Any, Any]:
             found = cut_motion(self.layout, system.model, here, state, terms, min_cut, exchange)
@@ -341,7 +341,7 @@ class LegSession(Session):
         numbers = system.run_time(PARTITION)
         exchange = _InKernel(self, numbers) if self.has_partners else None
         assert isinstance(self.loops, DeNOC)
-        found = self.loops.exchanged_motion(system, here, q, v, x, force, exchange)
+        found = self.loops.exchanged_motion(system.held_loops, here, q, v, x, force, exchange)
         return found.vd, found.multipliers
 
 
@@ -384,7 +384,7 @@ class ArmSession(Session):
 
     def prepare(self, system: Any) -> None:
         """Learn whether loops open and close."""
-        if system.switch_places:
+        if system.held_loops.switch_places:
             self.cuts_instead = True
             self._share_out()
 
@@ -394,7 +394,7 @@ class ArmSession(Session):
         """Return joint accelerations and constraint forces; arguments as in `System`."""
         if self.cuts_instead:
             return super().accelerations(system, here, q, v, x, force)
-        how: Any = {"min_cut": system.min_cut, "baumgarte": self.loops}
+        how: Any = {"min_cut": system.held_loops.min_cut, "baumgarte": self.loops}
         exchange = self._in_kernel(system)
 
         def arms(*state: Any) -> tuple[Any, Any]:
@@ -484,7 +484,7 @@ class StepSession(Session):
     def prepare(self, system: Any) -> None:
         """Learn how many independent velocities an embedded run has."""
         if isinstance(self.loops, Embedding):
-            parts, free = self.layout.parts, system.coordinates.rows
+            parts, free = self.layout.parts, system.held_loops.coordinates.rows
             self.phases = (Phase(STATE, tuple(len(part.q) + free for part in parts)),)
 
     def after_step(self, system: Any, q: Any, w: Any) -> tuple[Any, Any]:
@@ -496,7 +496,7 @@ class StepSession(Session):
         if not isinstance(self.loops, Embedding):
             sent = [[q[i] for i in part.q] + [w[i] for i in part.v] for part in parts]
             return self._received(system, q, w, sent)
-        W = system.coordinate_rows(w[nv:])
+        W = system.held_loops.coordinate_rows(w[nv:])
         sent = []
         for part in parts:
             share = [sum((row[i] * w[i] for i in part.v), start=0.0) for row in W]
@@ -512,7 +512,7 @@ class StepSession(Session):
         )
         for rate, row in zip(z, W, strict=True):
             selected = [x + rate * y for x, y in zip(selected, row, strict=True)]
-        v = system.guided_state(tuple(q), (*selected, *w[nv:])).v
+        v = system.held_loops.guided_state(tuple(q), (*selected, *w[nv:])).v
         return tuple(q), (*v, *w[nv:])
 
     def _received(self, system: Any, q: Any, w: Any, sent: Any) -> tuple[Any, Any]:

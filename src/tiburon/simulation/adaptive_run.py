@@ -161,7 +161,7 @@ class AdaptiveSource:
 
     def _run(self, given: Any) -> Any:
         system, pair, nq = self.system, self.pair, self.system.model.nq
-        manifold = system.manifold()
+        manifold = system.held_loops.manifold()
         form = memory_form(system, pair)[1]
         before, state, u, numbers = (
             tuple(scalars(given[name])) for name in ("memory", "state", "u", "clock")
@@ -328,7 +328,7 @@ def _settling(system: System, u: Scalars, p: Scalars) -> Settle | None:
 
     def settle(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars, Any]:
         q, w, gap = settled(q, w, held, time)
-        return q, w, gap <= system.most_open
+        return q, w, gap <= system.held_loops.most_open
 
     return settle
 

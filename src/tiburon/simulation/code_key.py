@@ -19,6 +19,7 @@ from tiburon.algorithms.surroundings import structure_around
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.loops.stabilization import PROJECTION
 from tiburon.model import Model
+from tiburon.simulation.accelerations import accelerations
 from tiburon.simulation.control_calls import decide
 from tiburon.simulation.layout import called
 from tiburon.simulation.state import control_structure
@@ -65,7 +66,7 @@ class CodeKey:
             how = (how, system.loops if is_declared(system.loops) else self._loops_key())
         if system.partition is not None:
             how = (how, system.partition.key)
-        switched = tuple(system.switch_places.items())
+        switched = tuple(system.held_loops.switch_places.items())
         elements = structure_of(system.elements[first:])
         return (elements, switched, kind, control, how, self._user_key())
 
@@ -106,11 +107,11 @@ class CodeKey:
 
         def run(given: Mapping[str, Any]) -> Any:
             q, w, force = (scalars(given[name]) for name in ("q", "w", "force"))
-            guided = system.guided_state(q, w) if system.is_guided else None
+            guided = system.held_loops.guided_state(q, w) if system.held_loops.is_guided else None
             position, velocity, x = system.split(q, w)
             here = system.setting(position, velocity, given["time"])
-            vd, pushes = system._accelerations(here, position, velocity, x, force, (), guided)
-            closed, moved, left = system._settle_loops(q, w, given["time"])
+            vd, pushes = accelerations(system, here, position, velocity, x, force, (), guided)
+            closed, moved, left = system.held_loops.project(q, w, given["time"])
             return [*vd, *pushes, *closed, *moved, left]
 
         found = program_digest(system.trace(run, inputs, "loop method"))

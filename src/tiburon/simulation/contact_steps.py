@@ -20,10 +20,12 @@ import numpy as np
 
 from tiburon.actuation.compliant_contact import CompliantContactElement
 from tiburon.algorithms.crba import crba
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arrays import Array
 from tiburon.contact.candidates import numbers_of, surfaces_of
 from tiburon.contact.rows import PointRows, contact_rows
 from tiburon.errors import DomainError
+from tiburon.loops.constraints import constraints
 from tiburon.model import Body, Inertia, Model, Plan, Prismatic
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.method import Method
@@ -137,9 +139,10 @@ def _mobility(system: System, plan: Plan, q: tuple[Scalar, ...]) -> Array:
     """Return the inverse mass matrix, without what closed loops do not allow."""
     H = np.array(crba(plan, q), dtype=np.float64)
     found: Array = np.asarray(np.linalg.pinv(H, hermitian=True), dtype=np.float64)
-    rows = system.loop_jacobian(plan, q)
-    if not len(rows):
+    if not system.model.loops:
         return found
+    jacobian = constraints(system.model, plan, JointVector(q)).jacobian
+    rows = np.array([[row.get(i, 0.0) for i in range(plan.nv)] for row in jacobian])
     held = found @ rows.T
     return np.asarray(found - held @ np.linalg.pinv(rows @ held, hermitian=True) @ held.T)
 

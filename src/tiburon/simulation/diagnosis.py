@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.joint_laws import JointLaws
 from tiburon.actuation.rigid_contact import OWN_STATES, RigidContactElement
 from tiburon.arrays import Array, NDArray
 from tiburon.errors import DomainError, NonFiniteError
@@ -109,7 +110,7 @@ def first_to_diverge(
         if bad:
             if model.loops:
                 # loops whose residuals are not finite, as of a disc that lies flat
-                gaps = system.gaps(q, np.float64((now or (time,))[0]), w[model.nv :])
+                gaps = system.held_loops.gaps(q, np.float64((now or (time,))[0]), w[model.nv :])
                 lost.extend(open_loops(model, gaps, np.inf))
             worst = np.array([abs(x) for x in w])
             if len(bad) == len(given) and np.isfinite(worst).all():
@@ -122,7 +123,7 @@ def first_to_diverge(
     try:
         with np.errstate(all="ignore"):
             after = METHODS[method].step(
-                system.manifold(), rates, q, w, np.float64(dt), np.float64(time)
+                system.held_loops.manifold(), rates, q, w, np.float64(dt), np.float64(time)
             )
             opened = _off_grid(system, q, w, dt, time) or _unsolved(
                 system, q, w, held, dt, time, left
@@ -180,7 +181,7 @@ def _unsolved(
     left: Array | None,
 ) -> Cause | None:
     """Return which contact or joint has the largest residual of an unsolved step, if any."""
-    if not system.ends_in_contact and system.laws is None:
+    if not system.ends_in_contact and system.find(JointLaws) is None:
         return None
     nv = system.model.nv
     if not system.ends_in_contact and nv * nv > MOST_EXPLAINED:
@@ -215,16 +216,20 @@ def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None
     if not model.loops:
         return None
     settled, _, gap = system.settle(q, w, np.float64(time))
-    if gap <= system.most_open:
+    if gap <= system.held_loops.most_open:
         return None
-    gaps = system.gaps(settled, np.float64(time), w[model.nv :])
-    names = open_loops(model, gaps, system.most_open)
+    gaps = system.held_loops.gaps(settled, np.float64(time), w[model.nv :])
+    names = open_loops(model, gaps, system.held_loops.most_open)
     return _undetermined(system) or Cause(f"gap of loop {names[0]!r}", None)
 
 
 def _undetermined(system: System) -> Cause | None:
     """Return that independent joints have lost the others, where velocities follow from them."""
-    return Cause(f"independent velocities, {UNDETERMINED}", None) if system.is_guided else None
+    return (
+        Cause(f"independent velocities, {UNDETERMINED}", None)
+        if system.held_loops.is_guided
+        else None
+    )
 
 
 def _cause(system: System, place: int) -> Cause:
@@ -412,11 +417,11 @@ def report_rank_changes(
         parameters: Tables of run-time parameters, of which those of the geometry count.
     """
     model, rows = system.model, recorder.count
-    if isinstance(system.loops, Penalty) or system.switch_places or rows < 2:
+    if isinstance(system.loops, Penalty) or system.held_loops.switch_places or rows < 2:
         return
     cases = len(outcomes)
     places = _looked_at(rows, min(1 + steps // STEPS_PER_CHECK, MAX_CHECKS // cases))
-    cut = max(RANK_TOLERANCE, system.redundancy_tolerance)
+    cut = max(RANK_TOLERANCE, system.loops.redundancy_tolerance)
 
     def ranks(chosen: Places, only: slice) -> Array:
         """Return the rank at some rows, shape (rows, cases); -1 for ended cases, open loops."""
@@ -472,7 +477,7 @@ def report_open_loops(
         parameters: Tables of run-time parameters, of which those of the geometry count.
     """
     model, rows, method = system.model, recorder.count, system.loops
-    if isinstance(method, (Projection, Penalty)) or system.switch_places or rows < 2:
+    if isinstance(method, (Projection, Penalty)) or system.held_loops.switch_places or rows < 2:
         return
     cases = len(outcomes)
     places = _looked_at(rows, MAX_CHECKS // cases)

@@ -325,10 +325,11 @@ class ClosedStates:
 
     def __init__(self, system: System, v: Array, time: float) -> None:
         """Store velocity [m/s or rad/s] and time [s]; refuse switched loops."""
-        if system.switch_places:
+        switched = next(iter(system.held_loops.switch_places), None)
+        if switched is not None:
             raise ModelError(
                 "elements: modes are those of loops that stay as they are, got a LoopSwitch of "
-                f"loop {next(iter(system.switch_places))!r}; leave it out, and where its loop is "
+                f"loop {switched!r}; leave it out, and where its loop is "
                 "open leave the loop out of the model"
             )
         self.system, self.model, self.v, self.time = system, system.model, v, time

@@ -921,11 +921,11 @@ def latch(state: State, loop: str, *, here: bool = True) -> State:
     system, x = state.system, np.array(state.x, dtype=np.float64)
     rows = loop_rows(system.model, loop)
     q, v, time = _scalars(state.q), _scalars(state.v), np.float64(state.time)
-    gaps = np.array([float(gap) for gap in system.gaps(q, time)])[rows.start : rows.stop]
+    gaps = np.array([float(gap) for gap in system.held_loops.gaps(q, time)])[rows.start : rows.stop]
     x[place] = 1.0
     x[place + 1 : place + 1 + len(rows)] = gaps if here else 0.0
     after, w, gap = system.settle(q, (*v, *_scalars(x)), time)
-    if not gap <= system.most_open:
+    if not gap <= system.held_loops.most_open:
         raise DomainError(
             f"latch: loop {loop!r}",
             "places near enough to be closed in a few steps",
@@ -959,7 +959,7 @@ def release(state: State, loop: str) -> State:
 
 def _place(state: State, loop: str) -> int:
     """Return where the states of a switch begin."""
-    known = state.system.switch_places
+    known = state.system.held_loops.switch_places
     if loop not in known:
         raise UnknownNameError(
             "switched loop", loop, known, where="this run", listing="elements=[LoopSwitch(...)]"

@@ -1145,7 +1145,7 @@ def _advice(
         q: The last finite configuration [m or rad], shape (nq,).
         time: Its time [s].
     """
-    tolerance = system.redundancy_tolerance
+    tolerance = system.loops.redundancy_tolerance
     if quantity.startswith("command "):
         return "check the controller, which returned a non-finite command"
     if quantity.endswith(UNDETERMINED):

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 
 from tiburon.actuation.element import per_degree_of_freedom
+from tiburon.actuation.joint_laws import JointLaws
 from tiburon.actuation.joint_stops import JointStops
 from tiburon.actuation.passive import is_axial
 from tiburon.arguments import caller_level
@@ -47,8 +48,8 @@ def within_limits(system: System, q: Array) -> Array:
         system: The robot and its elements.
         q: Positions [m or rad], shape (cases, nq).
     """
-    laws = system.laws
-    at_ends = laws is not None and any(any(law.ends) for law in laws[0].laws)
+    laws = system.find(JointLaws)
+    at_ends = laws is not None and any(any(law.ends) for law in laws.element.laws)
     stops = at_ends or any(isinstance(element, JointStops) for element in system.elements)
     return moved_to_limits(system.model, q) if stops else q
 

@@ -153,16 +153,16 @@ def _starting_row(
 
 def starting_coordinates(system: System, q: Array) -> Array:
     """Return the states of the element for each case, shape (cases, states); q has (cases, nq)."""
-    method, place = system.loops, system.coordinates
+    method, place = system.loops, system.held_loops.coordinates
     assert isinstance(method, (Embedding, DeNOC))
     assert place is not None
-    how = (place.rows, system.redundancy_tolerance)
+    how = (place.rows, system.loops.redundancy_tolerance)
     return np.array([_starting_row(system.model, method, one, *how) for one in q])
 
 
 def coordinates_events(system: System) -> tuple[Event, ...]:
     """Return the event at which other independent velocities are selected."""
-    method, place = system.loops, system.coordinates
+    method, place = system.loops, system.held_loops.coordinates
     if place is None:
         return ()
     assert isinstance(method, (Embedding, DeNOC))
@@ -171,7 +171,7 @@ def coordinates_events(system: System) -> tuple[Event, ...]:
     later = Embedding(method.basis, method.decay) if isinstance(method, Embedding) else method
 
     def loss(state: State) -> Any:
-        condition, now = system.coordinates_condition(state.q.tolist(), state.x.tolist())
+        condition, now = system.held_loops.coordinates_condition(state.q.tolist(), state.x.tolist())
         return now - MAX_LOSS[type(method)] * condition
 
     def select(state: State) -> dict[str, Array]:

@@ -361,7 +361,7 @@ def _run(
             f"discrete state {system.z_names[0]!r}: expected a one-step method with equal steps, "
             f"got {kind} method {setup.method!r}; write method=tb.RK4(dt={setup.dt:g})"
         )
-    selection = coordinates_events(system) if system.coordinates is not None else ()
+    selection = coordinates_events(system) if system.held_loops.coordinates is not None else ()
     events = (*setup.events, *selection)
     own = Watch if setup.events or not selection else CoordinatesWatch
     watch = own(events, setup.begin, setup.dt) if events else None

@@ -315,9 +315,11 @@ class Preparation(NamedTuple):
             _close(system, state, setup.begin, rows)
         if system.contact is not None and (system.is_exact or system.ends_in_contact):
             given[:] = clear_start(model, given, self.around, self.contact_pairs, setup.begin, rows)
-        if system.coordinates is not None:
+        if system.held_loops.coordinates is not None:
             inner = state[:, model.nq + model.nv :]
-            inner[:, system.coordinates.states] = starting_coordinates(system, state[:, : model.nq])
+            inner[:, system.held_loops.coordinates.states] = starting_coordinates(
+                system, state[:, : model.nq]
+            )
         if system.contact is not None:
             positions, velocities = np.split(state[:, : model.nq + model.nv], [model.nq], axis=1)
             held[:, system.discrete] = starting_states(
@@ -884,8 +886,8 @@ def _close(system: System, state: Array, begin: float, rows: Mapping[str, Array]
     """Check that cases start on their loops, and close gaps of rounding in place."""
     model = system.model
     nq, nv = model.nq, model.nv
-    if system.switch_places:
-        switches = [system.switches(row) for row in state[:, nq + nv :]]
+    if system.held_loops.switch_places:
+        switches = [system.held_loops.switches(row) for row in state[:, nq + nv :]]
         closed, offset = (
             np.array([one[part] for one in switches if one is not None], dtype=np.float64)
             for part in (0, 1)
@@ -897,12 +899,12 @@ def _close(system: System, state: Array, begin: float, rows: Mapping[str, Array]
             closed,
             offset,
             begin,
-            system.redundancy_tolerance,
+            system.loops.redundancy_tolerance,
             rows,
         )
         return
     q, v = state[:, :nq], state[:, nq : nq + nv]
-    found = closed_start(model, q, v, begin, system.redundancy_tolerance, rows)
+    found = closed_start(model, q, v, begin, system.loops.redundancy_tolerance, rows)
     state[:, :nq], state[:, nq : nq + nv] = found
 
 

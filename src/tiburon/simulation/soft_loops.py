@@ -56,8 +56,9 @@ def end_with_soft_loops(
         time: Time at its start [s].
         p: Run-time parameters of the elements.
     """
-    assert system.soft_loops is not None
-    _, at_z, at_p = system.soft_loops
+    placed = system.find(SoftLoops)
+    assert placed is not None
+    at_z, at_p = placed.z, placed.p
     method = system.loops
     assert isinstance(method, Penalty)
     model, (q, w), (q1, w1) = system.model, start, after

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.joint_laws import JointLaws
+from tiburon.actuation.soft_loops import SoftLoops
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.record import record
 from tiburon.simulation.control_calls import commands_at, hold
@@ -153,7 +155,7 @@ class Stepping:
             reuses: Whether a step begins with the contact forces in its discrete states. Not where
                 it is differentiated by its state.
         """
-        self.manifold = manifold = system.manifold()
+        self.manifold = manifold = system.held_loops.manifold()
         parted = system.partition
         kept = KeptSystem(system, p) if method.keeps_inertia else None
 
@@ -180,7 +182,9 @@ class Stepping:
         @function
         def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
             q, w, gap = system.settle(q, w, time, p=p)
-            return tuple(require(gap <= system.most_open, x, CLOSED_LOOPS_EXPECTED) for x in q), w
+            return tuple(
+                require(gap <= system.held_loops.most_open, x, CLOSED_LOOPS_EXPECTED) for x in q
+            ), w
 
         @function
         def step(
@@ -195,7 +199,7 @@ class Stepping:
                 q, w = parted.held_advance(system, method, manifold, under(u), start, h, time)
             else:
                 q, w, memory = method.advance(manifold, under(u, start), *start, h, time)
-            if system.laws is not None or system.ends_in_contact:
+            if system.find(JointLaws) is not None or system.ends_in_contact:
                 q, w, held = end_of_step(
                     system,
                     manifold,
@@ -207,7 +211,7 @@ class Stepping:
                     p,
                     explicit=implicit is None,
                 )
-            if system.soft_loops is not None:
+            if system.find(SoftLoops) is not None:
                 q, w, held = end_with_soft_loops(system, manifold, start[:2], (q, w), u, h, time, p)
             if (system.model.loops or system.prescribes) and settles:
                 q, w = settled(q, w, time + h)

@@ -128,7 +128,7 @@ def step_columns(
         def onto(q: Scalars, v: Scalars) -> Scalars:
             plan = system.plan_at(q, v, time)
             return tuple(
-                projected_velocity(model, plan, q, v, tolerance=system.redundancy_tolerance)
+                projected_velocity(model, plan, q, v, tolerance=system.loops.redundancy_tolerance)
             )
 
         closed = onto(q, dq)
@@ -161,7 +161,7 @@ def _modes(
     def rates(q: Scalars, w: Scalars, time: Scalar) -> Scalars:
         return system.rates(q, w, u, time, p)
 
-    manifold = system.manifold()
+    manifold = system.held_loops.manifold()
     after = rk4_step(manifold, rates, q, v, h, time)
     posed = posed_end(system, manifold, (q, v), after, u, h, time, p, whole=True)
     assert posed.contact is not None

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.joint_laws import HeldLaw
+from tiburon.actuation.joint_laws import HeldLaw, JointLaws
 from tiburon.actuation.rigid_contact import RigidContactElement
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.active import ActivePoints
 from tiburon.contact.rigid import (
     TOLERANCE,
@@ -35,10 +36,13 @@ from tiburon.contact.rigid import (
     rigid_step,
 )
 from tiburon.contact.rows import PointRows
+from tiburon.functions.dynamics import tree_motion
 from tiburon.loops.metric import MIN_CUT
+from tiburon.model import Plan
 from tiburon.simulation.control_calls import commands_at
 from tiburon.simulation.system import SHORTEST_STEP
 from tiburon.spatial import Scalar, Scalars
+from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.regions import where_needed
 from tiburon.trace.value import require
 
@@ -236,7 +240,7 @@ def end_of_step(
             good = _is_good(system, posed, found)
         q_after = manifold.normalize(manifold.displaced(q1, mean, h))
         back = manifold.reexpress(v_after, q1, q_after)
-        if found is not None and system.ends_in_contact and system.gyrates:
+        if found is not None and system.ends_in_contact and gyrates:
             bounce = found
             back = where_needed(
                 found.bounces, lambda: rebound(bounce, manifold, q1, q_after), tuple(back)
@@ -257,7 +261,7 @@ def end_of_step(
                 0.5 * (a + b) + sign * c
                 for a, b, c in zip(w1[:nv], found.v, found.shifted, strict=True)
             )
-            vd = system.gyroscopic_motion(q1, v, time + h)
+            vd = _gyroscopic_motion(system, q1, v, time + h)
             return tuple(a + b for a, b in zip(vd, manifold.convective(v), strict=True))
 
         later = tuple(
@@ -281,6 +285,8 @@ def end_of_step(
             states = (*states, *at_end)
         return _states_after(system, posed, found, states, z, h)
 
+    # of trees that are not in parts
+    gyrates = not system.model.loops and system.partition is None
     held = _held(system, start, after, u, time, h, p)
     linear = any(law.law.is_linear for law in held)
     v1 = w1[:nv]
@@ -299,7 +305,7 @@ def end_of_step(
         found = where_needed(~binds, lambda: ended(binds=False), found)
     if binds is not True and any(law.law.is_bounded for law in held):
         found = where_needed(found.exceeds > 0.5, lambda: ended(binds=True), found)
-    unsolved = UNSOLVED_CONTACT if system.laws is None else UNSOLVED_JOINTS
+    unsolved = UNSOLVED_CONTACT if system.find(JointLaws) is None else UNSOLVED_JOINTS
     q_end = tuple(require(found.good > 0.5, x, unsolved) for x in found.q)
     return q_end, (*found.v, *w1[nv:]), (*u[: system.discrete.start], *found.z)
 
@@ -314,9 +320,10 @@ def _held(
     p: Scalars,
 ) -> list[HeldLaw]:
     """Return the laws with their forces over the last step, and the commands of this one."""
-    if system.laws is None:
+    laws = system.find(JointLaws)
+    if laws is None:
         return []
-    element, at_z, at_p = system.laws
+    element = laws.element
     places = {
         law.actuator.name: system.commands.place(law.actuator.name)
         for law in element.laws
@@ -330,7 +337,7 @@ def _held(
             ends.append(commands_at(system, *after, u, time + h))
         share = 1.0 / len(ends)
         commands = {name: share * sum(end[k] for end in ends) for name, k in places.items()}
-    return element.held(system.model, p[at_p], u[system.discrete][at_z], commands)
+    return element.held(system.model, p[laws.p], u[system.discrete][laws.z], commands)
 
 
 def _exceeds(posed: StepEnd, h: Scalar) -> Scalar:
@@ -390,7 +397,7 @@ def posed_end(
     for joint in system.prescribed(time + h, p):
         fixed += [i for i, _ in joint.accelerations]
         v1 = (*v1[: joint.v], *joint.sample[1], *v1[fixed[-1] + 1 :])
-    jacobian, cut = system.loops_at(plan, q1, w[nv:]) or ((), MIN_CUT)
+    jacobian, cut = system.held_loops.rows(plan, q1, w[nv:]) or ((), MIN_CUT)
     bounds = terms.bounds if binds else ()
 
     def compliance_at(points: list[PointRows]) -> Compliance:
@@ -410,7 +417,7 @@ def posed_end(
         contact = gaps, points, own, tolerance
     if end is None:
         compliance = compliance_at(points)
-    v1 = tuple(system.closed_velocity(compliance, plan, q1, v1, w[nv:]))
+    v1 = tuple(_closed_velocity(system, compliance, plan, q1, v1, w[nv:]))
 
     def moved(impulses: dict[int, Scalar]) -> Scalars:
         assert compliance.felt is not None
@@ -424,6 +431,26 @@ def posed_end(
     for i in fixed:
         start_ahead[i] = v1[i]
     return StepEnd(terms, v1, free, tuple(start_ahead), mean, compliance, contact, acting)
+
+
+def _gyroscopic_motion(system: "System", q: Scalars, v: Scalars, time: Scalar) -> Scalars:
+    """Return the accelerations of a tree by its own motion, without any forces."""
+    position, rate = JointVector(q), JointVector(v)
+    here = system.setting(position, rate, time)._replace(gravity=ZERO3, external=None)
+    return tree_motion(here, position, rate, (0.0,) * system.model.nv)
+
+
+def _closed_velocity(
+    system: "System", compliance: Compliance, plan: Plan, q: Scalars, v: Scalars, x: Scalars
+) -> Scalars:
+    """Return the velocity without what loops forbid.
+
+    It would be slip that no impulse can stop, and friction would act on it.
+    """
+    if compliance.closing is None:
+        return v
+    change = compliance.closing([-rate for rate in system.held_loops.opening(plan, q, v, x)])
+    return tuple(a + b for a, b in zip(v, change, strict=True))
 
 
 def _add(values: dict[int, Scalar], place: int, value: Scalar) -> None:
@@ -479,9 +506,10 @@ def _states_after(
         element, at_contact, _ = system.contact
         assert isinstance(element, RigidContactElement)
         after[at_contact] = states or element.states_apart(z[at_contact])
-    if system.laws is None:
+    laws = system.find(JointLaws)
+    if laws is None:
         return tuple(after)
-    at_z = system.laws[1]
+    at_z = laws.z
     own = z[at_z]
     after[at_z] = (*(0.0 for _ in own[:-1]), own[-1])
     if posed is not None:

@@ -32,16 +32,9 @@ from tiburon.actuation.element import (
 )
 from tiburon.actuation.exact_contact import ExactContactElement
 from tiburon.actuation.joint_laws import JointLaws
-from tiburon.actuation.loop_switch import LoopCoordinates, LoopSwitch
-from tiburon.actuation.piecewise import PathSample
-from tiburon.actuation.prescribed import PrescribedMotion
+from tiburon.actuation.piecewise import Prescribed
 from tiburon.actuation.rigid_contact import RigidContactElement
-from tiburon.actuation.soft_loops import SoftLoops
-from tiburon.algorithms.crba import mass_elements
-from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
-from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.kinematics import frame_places
-from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting, forces_on_bodies
 from tiburon.algorithms.surroundings import (
     DEFAULT_WORLD,
@@ -62,37 +55,24 @@ from tiburon.contact.mode_forces import (
     mode_margins,
     stopping_impulse,
 )
-from tiburon.contact.rigid import Compliance, RigidStep, compliance_of
+from tiburon.contact.rigid import RigidStep, compliance_of
 from tiburon.contact.rows import PointRows, contact_geometry, contact_rows, may_touch
 from tiburon.errors import DomainError, ModelError
-from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
 from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
-from tiburon.loops.complement import Complement
-from tiburon.loops.constraints import (
-    Constraints,
-    Switches,
-    constraints,
-    loop_rows,
-    switched,
-    switches_of,
-)
-from tiburon.loops.derivatives import add_constraints, constrained_solver
-from tiburon.loops.inverse import hybrid_with_loops
 from tiburon.loops.loop_method import Guided, LoopMethod
-from tiburon.loops.metric import MIN_CUT, rank_cut
-from tiburon.loops.projection import MAX_RESIDUAL, moved_configuration
+from tiburon.loops.projection import moved_configuration
 from tiburon.loops.stabilization import PROJECTION
 from tiburon.model import WORLD, Model, Plan, World
+from tiburon.simulation.accelerations import accelerations, hybrid_motion
 from tiburon.simulation.code_key import CodeKey
 from tiburon.simulation.control_calls import commands_at, decide
-from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
+from tiburon.simulation.held_loops import HeldLoops
 from tiburon.simulation.layout import ELEMENTS, RUN_TIME, TABLES, Layout, Placed
 from tiburon.simulation.state import State
 from tiburon.spatial import Scalar, Scalars, Vec3
-from tiburon.spatial.vec3 import ZERO3, cross, negate, subtract, transpose_vector
+from tiburon.spatial.vec3 import cross, negate, subtract, transpose_vector
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.program import Input, Program
 
 MAX_CONTACT_RESIDUAL = 1e-3
@@ -122,34 +102,6 @@ class HeldContacts(NamedTuple):
     """Their modes."""
 
 
-class CoordinatePlaces(NamedTuple):
-    """Where the rows W of independent velocities are among the continuous states."""
-
-    states: slice
-    """Condition of W when it was selected, then W by rows."""
-
-    rows: int
-    """Number of rows."""
-
-
-class Prescribed(NamedTuple):
-    """A joint with prescribed motion at a time."""
-
-    q: int
-    """Its first position variable."""
-
-    v: int
-    """Its first velocity variable."""
-
-    sample: PathSample
-    """Its position, velocity and acceleration."""
-
-    @property
-    def accelerations(self) -> list[tuple[int, Scalar]]:
-        """Its velocity variables and their accelerations [m/s^2 or rad/s^2]."""
-        return list(enumerate(self.sample.acceleration, start=self.v))
-
-
 class Reached(NamedTuple):
     """What acts on a robot in a state at the end of a step, contacts included."""
 
@@ -175,6 +127,7 @@ class System(Layout):
     Attributes:
         world: Its surroundings.
         loops: How loops are held.
+        held_loops: The loops, as held.
         code: What its code depends on.
         kept: Kernels and the like that all runs of this system share, by name.
         fixed: Number of leading elements that follow from the model alone and never change.
@@ -224,7 +177,7 @@ class System(Layout):
             model, elements, control, held=held, sensed=sensed, steps=steps, partition=partition
         )
         self.loops = loops
-        self.redundancy_tolerance = loops.redundancy_tolerance
+        self.held_loops = HeldLoops(self)
         self.code = CodeKey(self)
         self.kept: dict[Any, Any] = {}
         self.fixed = 0
@@ -270,14 +223,14 @@ class System(Layout):
         updated: bool = False,
     ) -> tuple[Scalars, Scalars, "tuple[HeldContacts, ModeForces] | None"]:
         """Return rates, constraint forces of loops [N or N m], contacts of event-driven runs."""
-        if self.is_guided:
-            guided = guided or self.guided_state(q, w)
+        if self.held_loops.is_guided:
+            guided = guided or self.held_loops.guided_state(q, w)
             q, w = guided.q, (*guided.v, *w[self.model.nv :])
         q, v, x = self.split(q, w)
-        here, driving, own = self._acting(q, v, x, u, time, p, updated)
+        here, driving, own = self.acting(q, v, x, u, time, p, updated)
         here = here._replace(plan=self._at_stages(here.plan, p))
-        force = self._with_contact_forces(driving.force, q, u)
-        vd, forces = self._accelerations(here, q, v, x, force, self.prescribed(time, p), guided)
+        force = self.with_contact_forces(driving.force, q, u)
+        vd, forces = accelerations(self, here, q, v, x, force, self.prescribed(time, p), guided)
         contacts = None
         if self.is_exact:
             held = self._held_contacts(here, q, v, x, vd, u, p)
@@ -287,7 +240,7 @@ class System(Layout):
             contacts = held, pushing
         return (*vd, *driving.rates, *own), tuple(forces), contacts
 
-    def _with_contact_forces(self, force: Scalars, q: Scalars, u: Scalars) -> Scalars:
+    def with_contact_forces(self, force: Scalars, q: Scalars, u: Scalars) -> Scalars:
         """Return joint forces with those by which contacts of the last step act in this one."""
         if not self.ends_in_contact:
             return force
@@ -303,7 +256,7 @@ class System(Layout):
         element, at_z, _ = self.contact
         assert isinstance(element, RigidContactElement)
         act, *forces = element.acting(u[self.discrete][at_z])
-        manifold, neutral = self.manifold(), tuple(self.model.neutral())
+        manifold, neutral = self.held_loops.manifold(), tuple(self.model.neutral())
         whole, at_end = (manifold.reexpress(one, neutral, q) for one in forces)
         return act, whole, at_end
 
@@ -355,8 +308,8 @@ class System(Layout):
         The arguments are those of `rates`.
         """
         q, v, x = self.split(q, w)
-        here, driving, _ = self._acting(q, v, x, u, time, None)
-        vd = tuple(self._accelerations(here, q, v, x, driving.force)[0])
+        here, driving, _ = self.acting(q, v, x, u, time, None)
+        vd = tuple(accelerations(self, here, q, v, x, driving.force)[0])
         return self._held_contacts(here, q, v, x, vd, u, None), vd
 
     def _held_contacts(
@@ -373,69 +326,13 @@ class System(Layout):
         element, at_z, at_p = self.contact
         assert isinstance(element, ExactContactElement)
         own = (*self.of_all(p)[at_p], *self.contact_handle)
-        loops = self.loops_at(here.plan, q, x)
+        loops = self.held_loops.rows(here.plan, q, x)
         candidates = element.candidates
         problem = contact_accelerations(here.plan, q, v, vd, candidates, own, *loops)
         surfaces = surfaces_of(candidates, own, [point.geometry for point in problem.points])
         return HeldContacts(problem, surfaces, element.modes(u[self.discrete][at_z]))
 
-    def residual(
-        self,
-        q: Scalars,
-        w: Scalars,
-        vd: Scalars,
-        forces: Scalars,
-        u: Scalars,
-        time: Scalar,
-        p: Scalars | None = None,
-    ) -> tuple[Scalars, Scalars]:
-        """Return the residual of the equations of motion, and the rates of continuous states.
-
-        The residual is tau - ID(q, v, vd) + J^T lambda, then -(J vd + bias) for loops; `forces` is
-        lambda, the other arguments are those of `rates`.
-        """
-        q, v, x = self.split(q, w)
-        here, driving, own = self._acting(q, v, x, u, time, p)
-        needed = rnea(here.plan, q, v, JointVector(vd), here.gravity, here.external)
-        force = self._with_contact_forces(driving.force, q, u)
-        left: list[Scalar] = [a - b for a, b in zip(force, needed, strict=True)]
-        for joint in self.prescribed(time, p):
-            for i, wanted in joint.accelerations:
-                left[i] = wanted - vd[i]
-        if self.model.loops:
-            left = add_constraints(left, self.loop_constraints(here, q, v, x), vd, forces)
-        return tuple(left), (*driving.rates, *own)
-
-    def linear_solver(self, q: Scalars, w: Scalars, time: Scalar) -> Callable[[Scalars], Scalars]:
-        """Return a solver of [[H, J^T], [J, 0]] [vd; -lambda] = r for vd."""
-        q, v, x = self.split(q, w)
-        here, n = self.setting(q, v, time), self.model.nv
-        if self.model.loops:
-            held = self.loop_constraints(here, q, v, x)
-            solved = constrained_solver(here, q, held, self.min_cut)
-            return lambda r: solved(tuple(r[:n]), tuple(r[n:]))
-        parents, H = expanded_parents(here.plan), mass_elements(here.plan, q)
-        primitive = FactorTree(parents)
-        # accelerations of prescribed joints are known: their equations are vd = r
-        known = {i for joint in self.prescribed(time) for i, _ in joint.accelerations}
-
-        def entry(i: int, j: int) -> Scalar:
-            if i in known or j in known:
-                return 1.0 if i == j else 0.0
-            return H[i * n + j]
-
-        factor = primitive.apply([entry(i, j) for i, j in primitive.layout.elements()])
-
-        def solve(r: Scalars) -> Scalars:
-            right = [
-                r[i] if i in known else r[i] - sum((H[i * n + k] * r[k] for k in known), start=0.0)
-                for i in range(n)
-            ]
-            return tuple(SolveTree(parents).apply([*factor, *right]))
-
-        return solve
-
-    def _acting(
+    def acting(
         self,
         q: JointVector,
         v: JointVector,
@@ -469,80 +366,6 @@ class System(Layout):
             commands, own, _ = decide(self, q, v, x, u, time)
         return self.drive(here, q, v, x, commands, time, p, u[self.discrete], updated), own
 
-    def loop_constraints(
-        self, here: Setting, q: JointVector, v: JointVector, x: Scalars
-    ) -> Constraints:
-        """Return the constraints of all loops, zero where a switched loop is open."""
-        return switched(constraints(self.model, here.plan, q, v), self.switches(x))
-
-    @property
-    def min_cut(self) -> float:
-        """Relative length below which constraints are redundant on the manifold."""
-        return max(MIN_CUT, self.redundancy_tolerance)
-
-    def _accelerations(
-        self,
-        here: Setting,
-        q: JointVector,
-        v: JointVector,
-        x: Scalars,
-        force: Scalars,
-        prescribed: "Sequence[Prescribed]" = (),
-        guided: Guided | None = None,
-    ) -> tuple[Scalars, Scalars]:
-        """Return joint accelerations and constraint forces, by the method that the robot needs."""
-        if self.partition is not None and self.partition.computes:
-            found_in_parts: tuple[Scalars, Scalars] = self.partition.accelerations(
-                self, here, q, v, x, force
-            )
-            return found_in_parts
-        if prescribed:
-            vd, _, forces = self._hybrid(here, q, v, x, JointVector(force), prescribed)
-            return vd, forces
-        if self.model.loops:
-            return self.loops.motion(self, here, q, v, x, force, guided)
-        return self.tree_motion(here, q, v, force), ()
-
-    def tree_motion(self, here: Setting, q: JointVector, v: JointVector, force: Scalars) -> Scalars:
-        """Return joint accelerations of the tree, without its loops."""
-        solve = method_of_runs(self.model, here.plan)
-        found: Scalars = solve(here.plan, q, v, JointVector(force), here.gravity, here.external)
-        return found
-
-    @property
-    def gyrates(self) -> bool:
-        """Whether `gyroscopic_motion` says how the robot turns: of trees that are not in parts."""
-        return not self.model.loops and self.partition is None
-
-    def gyroscopic_motion(self, q: Scalars, v: Scalars, time: Scalar) -> Scalars:
-        """Return the accelerations of the tree by its own motion, without any forces."""
-        position, rate = JointVector(q), JointVector(v)
-        here = self.setting(position, rate, time)._replace(gravity=ZERO3, external=None)
-        return self.tree_motion(here, position, rate, (0.0,) * self.model.nv)
-
-    def _hybrid(
-        self,
-        here: Setting,
-        q: JointVector,
-        v: JointVector,
-        x: Scalars,
-        tau: JointVector,
-        prescribed: "Sequence[Prescribed]",
-    ) -> tuple[Scalars, Scalars, Scalars]:
-        """Return accelerations, joint forces and constraint forces with prescribed joints.
-
-        Joint forces at prescribed joints are those that their motion takes in total.
-        """
-        plan, wanted = here.plan, {i: a for joint in prescribed for i, a in joint.accelerations}
-        vd = [wanted.get(i, 0.0) for i in range(plan.nv)]
-        if not self.model.loops:
-            known = [i in wanted for i in range(plan.nv)]
-            solve = hybrid_crba if plan.has_couplings else hybrid_aba
-            found = solve(plan, q, v, tau, JointVector(vd), known, here.gravity, here.external)
-            return (*found, ())
-        terms = self.loop_constraints(here, q, v, x)
-        return hybrid_with_loops(here, q, v, tau, wanted, terms, self.min_cut)
-
     def reached(
         self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
     ) -> "Reached":
@@ -563,15 +386,15 @@ class System(Layout):
                         name=candidate.name,
                     )
         guided = None
-        if self.is_guided:
-            guided = self.guided_state(q, w)
+        if self.held_loops.is_guided:
+            guided = self.held_loops.guided_state(q, w)
             q, w = guided.q, (*guided.v, *w[self.model.nv :])
         q, v, x = self.split(q, w)
-        here, driving, _ = self._acting(q, v, x, u, time, p, updated=True)
+        here, driving, _ = self.acting(q, v, x, u, time, p, updated=True)
         prescribed = self.prescribed(time, p)
 
         def moved() -> tuple[Scalars, Scalars]:
-            return self._accelerations(here, q, v, x, driving.force, prescribed, guided)
+            return accelerations(self, here, q, v, x, driving.force, prescribed, guided)
 
         if self.is_exact:
             held = self._held_contacts(here, q, v, x, moved()[0], u, p)
@@ -639,33 +462,25 @@ class System(Layout):
         here, driving, *_ = self.reached(q, w, u, time, p)
         position, v, x = self.split(q, w)
         force = JointVector(driving.force)
-        _, needed, _ = self._hybrid(here, position, v, x, force, prescribed)
+        _, needed, _ = hybrid_motion(self, here, position, v, x, force, prescribed)
         wanted = {i for joint in prescribed for i, _ in joint.accelerations}
         return tuple(needed[i] - force[i] if i in wanted else 0.0 for i in range(self.model.nv))
 
     @cached_property
-    def _prescribed_places(self) -> "list[tuple[PrescribedMotion, Placed[Any]]]":
-        """Prescribed joints, with the places of their parameters and table handles."""
-        pairs = ((one.element, one) for one in self.placed)
-        return [(one, at) for one, at in pairs if isinstance(one, PrescribedMotion)]
-
-    @cached_property
     def prescribes(self) -> bool:
         """Whether joints follow given paths."""
-        return bool(self._prescribed_places)
+        return any(element.prescribes for element in self.elements)
 
-    def prescribed(self, time: Scalar, p: Scalars | None = None) -> "list[Prescribed]":
+    def prescribed(self, time: Scalar, p: Scalars | None = None) -> list[Prescribed]:
         """Return the prescribed joints at a time [s]; p are the parameters of all elements."""
-        if not self._prescribed_places:
+        if not self.prescribes:
             return []
-        numbers = self.of_all(p)
-        handles = self.run_time(TABLES)
-        found = []
-        for element, at in self._prescribed_places:
-            sample = element.sample(time, numbers[at.p], handles[at.tables])
-            of_q, of_v = (self.model.slice(element.joint, of=of) for of in ("q", "v"))
-            found.append(Prescribed(of_q.start, of_v.start, sample))
-        return found
+        every, handles = self.of_all(p), self.run_time(TABLES)
+        return [
+            joint
+            for one in self.placed
+            for joint in one.element.prescribed(self.model, time, every[one.p], handles[one.tables])
+        ]
 
     def settle(
         self, q: Scalars, w: Scalars, time: Scalar, u: Scalars = (), p: Scalars | None = None
@@ -690,11 +505,11 @@ class System(Layout):
                     np.where(old <= MAX_GAP, x, old) for x, old in zip(q, before, strict=True)
                 )
             hold = [i for joint in prescribed for i, _ in joint.accelerations]
-        q, w, residual = self._settle_loops(q, w, time, hold)
+        q, w, residual = self.held_loops.project(q, w, time, hold)
         if self.is_exact:
             q, w = self._settle_contacts(q, w, time, u, p)
             # contacts move within what loops allow to first order
-            q, w, residual = self._settle_loops(q, w, time)
+            q, w, residual = self.held_loops.project(q, w, time)
         return q, w, residual
 
     def _settle_contacts(
@@ -711,7 +526,7 @@ class System(Layout):
         for last in (False, True):
             plan = self.plan_at(q, v, time)
             points = contact_rows(plan, q, element.candidates, own)
-            compliance = compliance_of(plan, q, points, *self.loops_at(plan, q, x))
+            compliance = compliance_of(plan, q, points, *self.held_loops.rows(plan, q, x))
             if not last:
                 q = moved_configuration(self.model, q, closing_step(points, compliance, modes))
         velocity = [x for point in points for x in point.velocity(v)]
@@ -729,65 +544,6 @@ class System(Layout):
             position[joint.q : joint.q + len(x)] = x
             velocity[joint.v : joint.v + len(xd)] = xd
         return tuple(position), tuple(velocity)
-
-    def _settle_loops(
-        self, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int] = ()
-    ) -> tuple[Scalars, Scalars, Scalar]:
-        """Project a state onto the loop constraints, with some velocity variables held."""
-        if not self.model.loops:
-            return q, w, 0.0
-        q, w, left = self.loops.project(self, q, w, time, hold)
-        return tuple(q), tuple(w), left
-
-    # independent velocities of loops
-
-    @cached_property
-    def coordinates(self) -> CoordinatePlaces | None:
-        """Places of the rows W of independent velocities; None without."""
-        if not self.is_guided:
-            return None
-        for element, at in ((one.element, one) for one in self.placed):
-            if isinstance(element, LoopCoordinates):
-                return CoordinatePlaces(at.x, element.count)
-        raise ModelError(
-            f"loops: {type(self.loops).__name__} needs the element LoopCoordinates "
-            "among the elements of the system, got none; simulate adds it"
-        )
-
-    def coordinate_rows(self, x: Scalars) -> list[list[Scalar]]:
-        """Return the rows W of independent velocities among the continuous states."""
-        assert self.coordinates is not None
-        _, *entries = x[self.coordinates.states]
-        nv = self.model.nv
-        return [entries[k : k + nv] for k in range(0, len(entries), nv)]
-
-    @property
-    def is_guided(self) -> bool:
-        """Whether velocities follow from independent ones."""
-        return self.loops.is_guided
-
-    def guided_state(self, q: Scalars, w: Scalars) -> Guided:
-        """Return what the independent velocities and positions of a state determine.
-
-        Args:
-            q: Configuration [m or rad], nq scalars.
-            w: Joint velocity, of which independent ones count, and continuous states.
-        """
-        return self.loops.guided(self, *self.split(q, w))
-
-    def coordinates_condition(self, q: Scalars, x: Scalars) -> tuple[Scalar, Scalar]:
-        """Return the condition of W when it was selected, and that at a configuration."""
-        assert self.coordinates is not None
-        plan = surroundings(self.model, self.world)[0]
-        terms = constraints(self.model, plan, JointVector(q))
-        basis = Complement(self.model, terms, self.coordinate_rows(x))
-        return x[self.coordinates.states.start], basis.coordinate_condition()
-
-    def manifold(self) -> Manifold:
-        """Return the positions of the robot, and how a state moves them."""
-        if not self.is_guided:
-            return Manifold(self.model)
-        return GuidedManifold(self.model, self.guided_state)
 
     @cached_property
     def contact(self) -> tuple[ContactElement, slice, slice] | None:
@@ -820,35 +576,14 @@ class System(Layout):
                 return candidate
         return None
 
-    @cached_property
-    def laws(self) -> tuple[JointLaws, slice, slice] | None:
-        """Laws of joints that act at the ends of steps, with the places of states and parameters.
-
-        None without.
-        """
-        for element, at in ((one.element, one) for one in self.placed):
-            if isinstance(element, JointLaws):
-                return element, at.z, at.p
-        return None
-
-    @cached_property
-    def soft_loops(self) -> tuple[SoftLoops, slice, slice] | None:
-        """Springs across loops that act at the ends of steps, with the places of their numbers.
-
-        Those are states and parameters; None without.
-        """
-        for element, at in ((one.element, one) for one in self.placed):
-            if isinstance(element, SoftLoops):
-                return element, at.z, at.p
-        return None
-
     def _at_stages(self, plan: Plan, p: Scalars | None) -> Plan:
-        """Return the layout with what stiff laws of joints add to armatures within a step."""
-        if self.laws is None:
-            return plan
-        element, _, at_p = self.laws
-        numbers = self.of_all(p)
-        return plan.with_added_armatures(element.stage_inertias(self.model, numbers[at_p]))
+        """Return the layout with what elements add to armatures within a step."""
+        every = self.of_all(p)
+        for one in self.placed:
+            added = one.element.stage_inertias(self.model, every[one.p])
+            if added:
+                plan = plan.with_added_armatures(added)
+        return plan
 
     @cached_property
     def acts_in_contact(self) -> bool:
@@ -932,20 +667,6 @@ class System(Layout):
         gaps, points = element.approach((earlier, plan), q, q1, v, h, own, end)
         return gaps, points, own, tolerance
 
-    def closed_velocity(
-        self, compliance: Compliance, plan: Plan, q: Scalars, v: Scalars, x: Scalars
-    ) -> Scalars:
-        """Return the velocity without what loops forbid.
-
-        It would be slip that no impulse can stop, and friction would act on it.
-        """
-        if compliance.closing is None:
-            return v
-        moving = constraints(self.model, plan, JointVector(q), JointVector(v))
-        opening = switched(moving, self.switches(x)).rate
-        change = compliance.closing([-rate for rate in opening])
-        return tuple(a + b for a, b in zip(v, change, strict=True))
-
     @staticmethod
     def is_solved(found: RigidStep, tolerance: Scalar) -> Any:
         """Return whether impulses are those of a step; the outcome reports smaller misses."""
@@ -1028,61 +749,15 @@ class System(Layout):
     def _law_subjects(self) -> Iterator[tuple[str, str]]:
         """Yield the words for friction and stop of each joint, and its body."""
         bodies = {body.joint.name: body.name for body in self.model.bodies}
-        for law in self.laws[0].laws if self.laws is not None else ():
+        laws = self.find(JointLaws)
+        for law in () if laws is None else laws.element.laws:
             for force in law.rows:
                 name = force.removesuffix("_force")
                 yield f"{name} of joint {law.joint!r}", bodies[law.joint]
 
-    def loops_at(self, plan: Plan, q: Scalars, x: Scalars) -> tuple[Any, ...]:
-        """Return the Jacobian of closed loops and its rank cut; nothing for a tree."""
-        if not self.model.loops:
-            return ()
-        held = switched(constraints(self.model, plan, JointVector(q)), self.switches(x))
-        return held.jacobian, rank_cut(self.model, held.value, self.min_cut)
-
-    @property
-    def most_open(self) -> float:
-        """Loop-closure error that a step may leave [m or rad]."""
-        return max(MAX_RESIDUAL, self.redundancy_tolerance)
-
-    def gaps(self, q: Scalars, time: Scalar, x: Scalars | None = None) -> Scalars:
-        """Return the residual of each loop constraint [m or rad].
-
-        Continuous states x hold the offsets of switched loops; None leaves those out.
-        """
-        plan = self.plan_at(q, (0.0,) * self.model.nv, time)
-        held = constraints(self.model, plan, JointVector(q))
-        return switched(held, None if x is None else self.switches(x)).value
-
-    @cached_property
-    def switch_places(self) -> dict[str, int]:
-        """Place of the first state of each switched loop among the continuous states, by name."""
-        pairs = ((one.element, one) for one in self.placed)
-        return {one.loop: at.x.start for one, at in pairs if isinstance(one, LoopSwitch)}
-
-    def switches(self, x: Scalars) -> Switches | None:
-        """Return which loops are closed; None if none can be opened."""
-        if not self.switch_places:
-            return None
-        rows = {name: len(loop_rows(self.model, name)) for name in self.switch_places}
-        return switches_of(
-            self.model,
-            {
-                name: tuple(x[place : place + 1 + rows[name]])
-                for name, place in self.switch_places.items()
-            },
-        )
-
     def plan_at(self, q: Scalars, v: Scalars, time: Scalar) -> Plan:
         """Return the layout of the robot in its surroundings in a state."""
         return self.setting(JointVector(q), JointVector(v), time).plan
-
-    def loop_jacobian(self, plan: Plan, q: Scalars) -> Any:
-        """Return the Jacobian of all loops, shape (rows, nv); on floats."""
-        if not self.model.loops:
-            return np.zeros((0, self.model.nv))
-        rows = constraints(self.model, plan, JointVector(q)).jacobian
-        return np.array([[row.get(i, 0.0) for i in range(self.model.nv)] for row in rows])
 
     def drive(
         self,

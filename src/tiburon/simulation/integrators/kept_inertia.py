@@ -21,7 +21,6 @@ from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.pair_products import before_products
 from tiburon.algorithms.setting import Setting, forces_on_bodies
-from tiburon.algorithms.surroundings import surroundings
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.errors import DomainError
 from tiburon.functions.library import refuse_loops
@@ -187,23 +186,18 @@ class KeptSystem:
 
     def _terms(self, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
         position, rate = JointVector(q), JointVector(w[: self._system.model.nv])
-        return kept_terms(self._setting(position, rate, time), position, rate)
+        return kept_terms(self._system.setting(position, rate, time), position, rate)
 
     def _rates(self, kept: Scalars, q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
         system = self._system
         nv = system.model.nv
         position, v, x = JointVector(q), JointVector(w[:nv]), w[nv:]
-        here = self._setting(position, v, time)
+        here = self._system.setting(position, v, time)
         driving, own = system.driven(here, position, v, x, u, time, self._numbers)
         pushes = summed_wrenches(driving.wrenches)
         acting = forces_on_bodies(here.plan, position, pushes, "frame")
         force = JointVector(driving.force)
         return (*solve_kept(here, kept, position, force, acting), *driving.rates, *own)
-
-    def _setting(self, q: Scalars, v: Scalars, time: Scalar) -> Setting:
-        system = self._system
-        around = Setting(system.model, (), (), *surroundings(system.model, system.world))
-        return around.at(q, v, *((time,) if system.time_matters else ()))
 
 
 class _Under:

@@ -12,14 +12,21 @@ function, called once per direction. Any other function of the rates is differen
 Symbols: H mass matrix, J constraint Jacobian, lambda constraint forces, ID inverse dynamics.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.joint_space import expanded_parents
+from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.loops.derivatives import add_constraints, constrained_solver
 from tiburon.simulation.integrators.manifold import Chart, changes_along
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.derivative import jacobian
 from tiburon.trace.interpret import interpret
+from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.program import Input, current_graph, trace
 from tiburon.trace.regions import for_each, function
 
@@ -70,7 +77,68 @@ class ImplicitRates:
         self, q: Scalars, w: Scalars, vd: Scalars, forces: Scalars, time: Scalar
     ) -> tuple[Scalars, Scalars]:
         """Return R, and the rates of continuous states."""
-        return self.system.residual(q, w, vd, forces, self._u, time, self._p)
+        return residual(self.system, q, w, vd, forces, self._u, time, self._p)
+
+
+def residual(
+    system: "System",
+    q: Scalars,
+    w: Scalars,
+    vd: Scalars,
+    forces: Scalars,
+    u: Scalars,
+    time: Scalar,
+    p: Scalars | None = None,
+) -> tuple[Scalars, Scalars]:
+    """Return the residual of the equations of motion, and the rates of continuous states.
+
+    The residual is tau - ID(q, v, vd) + J^T lambda, then -(J vd + bias) for loops; `forces` is
+    lambda, the other arguments are those of `System.rates`.
+    """
+    q, v, x = system.split(q, w)
+    here, driving, own = system.acting(q, v, x, u, time, p)
+    needed = rnea(here.plan, q, v, JointVector(vd), here.gravity, here.external)
+    force = system.with_contact_forces(driving.force, q, u)
+    left: list[Scalar] = [a - b for a, b in zip(force, needed, strict=True)]
+    for joint in system.prescribed(time, p):
+        for i, wanted in joint.accelerations:
+            left[i] = wanted - vd[i]
+    if system.model.loops:
+        terms = system.held_loops.constraints(here, q, v, x)
+        left = add_constraints(left, terms, vd, forces)
+    return tuple(left), (*driving.rates, *own)
+
+
+def linear_solver(
+    system: "System", q: Scalars, w: Scalars, time: Scalar
+) -> Callable[[Scalars], Scalars]:
+    """Return a solver of [[H, J^T], [J, 0]] [vd; -lambda] = r for vd."""
+    q, v, x = system.split(q, w)
+    here, n = system.setting(q, v, time), system.model.nv
+    if system.model.loops:
+        held = system.held_loops.constraints(here, q, v, x)
+        solved = constrained_solver(here, q, held, system.held_loops.min_cut)
+        return lambda r: solved(tuple(r[:n]), tuple(r[n:]))
+    parents, H = expanded_parents(here.plan), mass_elements(here.plan, q)
+    primitive = FactorTree(parents)
+    # accelerations of prescribed joints are known: their equations are vd = r
+    known = {i for joint in system.prescribed(time) for i, _ in joint.accelerations}
+
+    def entry(i: int, j: int) -> Scalar:
+        if i in known or j in known:
+            return 1.0 if i == j else 0.0
+        return H[i * n + j]
+
+    factor = primitive.apply([entry(i, j) for i, j in primitive.layout.elements()])
+
+    def solve(r: Scalars) -> Scalars:
+        right = [
+            r[i] if i in known else r[i] - sum((H[i * n + k] * r[k] for k in known), start=0.0)
+            for i in range(n)
+        ]
+        return tuple(SolveTree(parents).apply([*factor, *right]))
+
+    return solve
 
 
 def rate_changes(
@@ -113,7 +181,7 @@ def _implicit_columns(
         rates, forces = acceleration.motion(chart.q, w, *time)
         rates = (*(0.0,) * count, *rates)
     vd = tuple(rates[count : count + nv])
-    solve = system.linear_solver(chart.q, w, *time)
+    solve = linear_solver(system, chart.q, w, *time)
 
     @function
     def along(
