@@ -1,8 +1,8 @@
 """What contact elements have in common: the shapes that may touch, and the states of each point."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from tiburon.contact.candidates import (
     restored,
     tables_of,
 )
-from tiburon.model import Ground, Model, World
+from tiburon.contact.geometry.contact_geometry import ContactGeometry
+from tiburon.model import Ground, Model, Plan, World
 from tiburon.record import record
-from tiburon.spatial import Scalar, Scalars
+from tiburon.spatial import Scalar, Scalars, Vec3
 from tiburon.trace.primitives.table_rows import Table
 
 POINT_STATES = ("force_x", "force_y", "force_z", "sticking")
@@ -42,12 +43,6 @@ class ContactElement(Element):
     candidates: tuple[Candidate, ...]
     """The shapes that may touch."""
 
-    is_event_driven: ClassVar[bool] = False
-    """Whether its contacts constrain accelerations, and events change their modes."""
-
-    ends_steps: ClassVar[bool] = False
-    """Whether impulses act at the end of each step."""
-
     @classmethod
     def of(
         cls,
@@ -68,6 +63,25 @@ class ContactElement(Element):
     def is_declared(self) -> bool:
         """Whether it holds no user code."""
         return True
+
+    @property
+    def is_located(self) -> bool:  # type: ignore[override]
+        """Whether meshes are among the shapes."""
+        return any(candidate.is_located for candidate in self.candidates)
+
+    def point_forces(
+        self, plan: Plan, q: Scalars, z: Scalars, p: Scalars, held: Callable[[], Any]
+    ) -> tuple[Sequence[ContactGeometry], Sequence[Vec3]] | None:
+        """Return geometry and force on the first body [N] of points; None if `act` exerts these.
+
+        Args:
+            plan: Layout of the robot in this state.
+            q: Configuration [m or rad].
+            z: Its discrete states.
+            p: Its run-time parameters, then the handles of its tables.
+            held: Returns what it constrains, where it is event-driven; see `Element.held_contacts`.
+        """
+        return None
 
     @property
     def _known(self) -> Candidates:

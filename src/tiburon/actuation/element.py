@@ -230,6 +230,15 @@ class Element:
     starts_steps: ClassVar[bool] = False
     """Whether a step begins with its forces of the last one."""
 
+    ends_steps: ClassVar[bool] = False
+    """Whether impulses act at the end of each step; see `carried_forces`."""
+
+    is_event_driven: ClassVar[bool] = False
+    """Whether it constrains accelerations, in modes that events change; see `held_contacts`."""
+
+    is_located: ClassVar[bool] = False
+    """Whether what it touches is located outside of compiled code."""
+
     prescribes: ClassVar[bool] = False
     """Whether joints follow paths; see `prescribed`."""
 
@@ -260,6 +269,39 @@ class Element:
             p: Its run-time parameters.
         """
         return {}
+
+    def carried_forces(self, z: Scalars) -> Scalars | None:
+        """Return joint forces that it had in the last step and that act in this one.
+
+        Those of joints that turn are in world axes, nv scalars; None for none beside `act`.
+
+        Args:
+            z: Its discrete states.
+        """
+        return None
+
+    def held_contacts(
+        self,
+        plan: Plan,
+        q: Scalars,
+        v: Scalars,
+        vd: Scalars,
+        z: Scalars,
+        p: Scalars,
+        loops: tuple[Any, ...],
+    ) -> Any:
+        """Return the contacts that constrain accelerations, if it is event-driven.
+
+        Args:
+            plan: Layout of the robot in this state.
+            q: Configuration [m or rad].
+            v: Joint velocity [m/s or rad/s].
+            vd: Joint acceleration without it [m/s^2 or rad/s^2].
+            z: Its discrete states.
+            p: Its run-time parameters, then the handles of its tables.
+            loops: Jacobian of closed loops and its rank cut; empty for a tree.
+        """
+        raise TypeError(f"{type(self).__name__} does not define its contacts: define held_contacts")
 
     def act(self, now: ElementContext) -> Action:
         """Compute forces, state derivatives and outputs in a state; on floats or traced values."""

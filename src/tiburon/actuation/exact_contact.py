@@ -1,12 +1,27 @@
 """Contact of event-driven runs as an element: contact points and the modes they are in."""
 
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from tiburon.actuation.contact_element import PEAK_FORCE, POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
-from tiburon.contact.mode_forces import PointMode
+from tiburon.contact.candidates import Surface, surfaces_of
+from tiburon.contact.complementarity import ContactAccelerations, contact_accelerations
+from tiburon.contact.geometry.contact_geometry import ContactGeometry
+from tiburon.contact.mode_forces import (
+    ModeForces,
+    PointMode,
+    closing_step,
+    force_on_first,
+    mode_forces,
+    stopping_impulse,
+)
+from tiburon.contact.rigid import compliance_of
+from tiburon.contact.rows import contact_rows
+from tiburon.loops.projection import moved_configuration
+from tiburon.model import Model, Plan
 from tiburon.record import record
-from tiburon.spatial import Scalars
+from tiburon.spatial import Scalars, Vec3
 
 MODE_STATES = (
     "mode",
@@ -22,6 +37,23 @@ MODE_STATES = (
 
 PEAK_IMPULSE = "peak_impulse_squared"
 """Discrete state of a contact point: square of its largest impulse in a collision [N^2 s^2]."""
+
+
+class HeldContacts(NamedTuple):
+    """Contacts of an event-driven run in one state."""
+
+    problem: ContactAccelerations
+    """All contact points."""
+
+    surfaces: list[Surface]
+    """Their materials."""
+
+    modes: list[PointMode]
+    """Their modes."""
+
+    def forces(self) -> ModeForces:
+        """Return the forces with which all points stay in their modes."""
+        return mode_forces(*self)
 
 
 @record
@@ -52,6 +84,60 @@ class ExactContactElement(ContactElement):
     def update_discrete_state(self, now: ElementContext) -> Scalars:
         """Return the same states: events change them."""
         return now.z
+
+    def held_contacts(
+        self,
+        plan: Plan,
+        q: Scalars,
+        v: Scalars,
+        vd: Scalars,
+        z: Scalars,
+        p: Scalars,
+        loops: tuple[Any, ...],
+    ) -> HeldContacts:
+        """Return all contacts in their modes; see `Element.held_contacts`."""
+        problem = contact_accelerations(plan, q, v, vd, self.candidates, p, *loops)
+        surfaces = surfaces_of(self.candidates, p, [point.geometry for point in problem.points])
+        return HeldContacts(problem, surfaces, self.modes(z))
+
+    def point_forces(
+        self, plan: Plan, q: Scalars, z: Scalars, p: Scalars, held: Callable[[], HeldContacts]
+    ) -> tuple[Sequence[ContactGeometry], Sequence[Vec3]]:
+        """Return geometry and force of all points; see `ContactElement.point_forces`."""
+        contacts = held()
+        f, points = contacts.forces().f, contacts.problem.points
+        pushes = [force_on_first(one, f[3 * k : 3 * k + 3]) for k, one in enumerate(points)]
+        return [one.geometry for one in points], pushes
+
+    def settled(
+        self,
+        model: Model,
+        q: Scalars,
+        v: Scalars,
+        z: Scalars,
+        p: Scalars,
+        around: Callable[[Scalars], tuple[Plan, tuple[Any, ...]]],
+    ) -> tuple[Scalars, Scalars]:
+        """Return a state with the gaps of closed contacts closed, and without what they stop.
+
+        Args:
+            model: The robot.
+            q: Configuration [m or rad].
+            v: Joint velocity [m/s or rad/s].
+            z: Its discrete states.
+            p: Its run-time parameters, then the handles of its tables.
+            around: Returns layout and loops at a configuration; see `Element.held_contacts`.
+        """
+        modes = self.modes(z)
+        for last in (False, True):
+            plan, loops = around(q)
+            points = contact_rows(plan, q, self.candidates, p)
+            compliance = compliance_of(plan, q, points, *loops)
+            if not last:
+                q = moved_configuration(model, q, closing_step(points, compliance, modes))
+        velocity = [x for point in points for x in point.velocity(v)]
+        change = stopping_impulse(points, velocity, compliance, modes)
+        return q, tuple(a + b for a, b in zip(v, change, strict=True))
 
     def modes(self, z: Scalars) -> list[PointMode]:
         """Return the modes of all points from the discrete states of the element."""

@@ -1,15 +1,16 @@
 """Rigid contact as an element: the contact points of a robot and what they carry between steps."""
 
 import functools
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
-from tiburon.contact.active import ActivePoints, active_points
+from tiburon.contact.active import ActivePoints, active_points, chooses
 from tiburon.contact.candidates import surfaces_of
+from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.contact.rigid import (
     TOLERANCE,
     ActingForces,
@@ -19,10 +20,10 @@ from tiburon.contact.rigid import (
     RigidStep,
     rigid_step,
 )
-from tiburon.contact.rows import PointRows, swept_rows
+from tiburon.contact.rows import PointRows, contact_geometry, may_touch, swept_rows
 from tiburon.model import Model, Plan
 from tiburon.record import field, record
-from tiburon.spatial import Scalar, Scalars
+from tiburon.spatial import Scalar, Scalars, Vec3
 from tiburon.trace.primitives.active_rows import picked_rows, spread_rows
 from tiburon.trace.regions import where_needed
 
@@ -104,6 +105,41 @@ class RigidContactElement(ContactElement):
     def update_discrete_state(self, now: ElementContext) -> Scalars:
         """Return the states that `finish_step` has given already."""
         return now.z
+
+    def carried_forces(self, z: Scalars) -> Scalars:
+        """Return the joint forces of all contacts in the last step."""
+        return self.acting(z)[1]
+
+    def point_forces(
+        self, plan: Plan, q: Scalars, z: Scalars, p: Scalars, held: Callable[[], Any]
+    ) -> tuple[Sequence[ContactGeometry], Sequence[Vec3]]:
+        """Return geometry and force of all points; see `ContactElement.point_forces`."""
+        own = self.own_parameters(p)[0]
+        geometries, _ = contact_geometry(plan, q, self.candidates, own)
+        return geometries, [state.force for state in self.point_states(z)]
+
+    def own_parameters(self, p: Scalars) -> tuple[Scalars, Scalar]:
+        """Return the parameters of candidates with table handles, and the tolerance."""
+        count = len(self._known.numbers)
+        return (*p[:count], *p[count + 1 :]), p[count]
+
+    def may_touch(self, plans: tuple[Plan, Plan], start: Scalars, end: Scalars, p: Scalars) -> Any:
+        """Return whether anything may touch in a step; see `contact.rows.may_touch`.
+
+        Args:
+            plans: Layout of the model at the start and at the end of the step.
+            start: Position at the start [m or rad].
+            end: Position at the end.
+            p: Its run-time parameters.
+        """
+        return may_touch(plans, start, (end,), self.candidates, p)
+
+    def chooses_points(self, plan: Plan) -> bool:
+        """Return whether contact of a step is that of the points that come near.
+
+        Prescribed motion of joints that a model has needs the rows of all points.
+        """
+        return not plan.depends_on_time and chooses(plan, self.candidates)
 
     def approach(
         self,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.contact_element import POINT_STATES
+from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.element import AppliedForces, Element, summed_wrenches
 from tiburon.actuation.joint_laws import JointLaws
 from tiburon.actuation.passive import (
@@ -488,8 +488,8 @@ class LoadSharingControl(RunTimeFields):
         """Refuse a run without the contacts of the plan: nothing would carry its forces."""
         if not self.plan.candidates or state.owner is not self:
             return
-        contact = state.system.contact
-        known = set() if contact is None else {x.name for x in contact[0].candidates}
+        contact = state.system.find(ContactElement)
+        known = set() if contact is None else {x.name for x in contact.element.candidates}
         missing = [x.name for x in self.plan.candidates if x.name not in known]
         if missing:
             raise ModelError(
@@ -697,7 +697,7 @@ class LoadSharingControl(RunTimeFields):
         A ball on uneven ground is one contact of the plan and several of the run.
         """
         system = state.system
-        if system.contact is None or state.z is None:
+        if system.find(ContactElement) is None or state.z is None:
             raise ModelError(
                 "LoadSharingControl: contact='measured' needs a run with contact, got none; "
                 "simulate in a world with ground, or take contact='planned'"

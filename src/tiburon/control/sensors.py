@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tiburon.actuation.contact_element import POINT_STATES
+from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.algorithms.rnea import transmitted
 from tiburon.arguments import public
 from tiburon.arrays import NDArray
@@ -328,16 +328,16 @@ class ContactSensor(Sensor):
             UnknownNameError: If it has no such contact.
         """
         where = f"sensor {self.name!r} of {system.model.name!r}"
-        if system.contact is None:
+        contact = system.find(ContactElement)
+        if contact is None:
             raise ModelError(
                 f"{where}: expected a run with contact, got none; simulate in a world with ground, "
                 "or with pairs of contact",
                 name=self.name,
             )
-        element, states, _ = system.contact
         places: dict[str, list[int]] = {}
-        start = states.start
-        for candidate in element.candidates:
+        start = contact.z.start
+        for candidate in contact.element.candidates:
             for point in candidate.point_names:
                 places.setdefault(candidate.name, []).append(start)
                 places.setdefault(point, [start])

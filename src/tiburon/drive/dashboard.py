@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.actuation.contact_element import POINT_STATES
+from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import Array, NDArray
 from tiburon.functions.contact import contacts_among
@@ -91,9 +91,10 @@ class Dashboard:
         }
         bases = [body for body in model.bodies if body.joint.kind == "free"]
         self.base = bases[0] if bases else None
-        if system.contact is not None:
+        self.contact = system.find(ContactElement)
+        if self.contact is not None:
             # compiled now rather than at the first touch
-            everywhere = np.ones(len(system.contact[0].point_names), dtype=bool)
+            everywhere = np.ones(len(self.contact.element.point_names), dtype=bool)
             self._touching(0.0, model.neutral(), everywhere, np.zeros((len(everywhere), 3)))
 
     def kernel_of(self, system: System) -> Any:
@@ -139,9 +140,9 @@ class Dashboard:
             "thrust": thrust,
             "commands": dict(zip(system.command_names, commands.tolist(), strict=True)),
         }
-        if system.contact is not None:
-            names = system.contact[0].point_names
-            start = system.discrete.start + system.contact[1].start
+        if self.contact is not None:
+            names = self.contact.element.point_names
+            start = system.discrete.start + self.contact.z.start
             states = held[start : start + len(POINT_STATES) * len(names)].reshape(len(names), -1)
             touching = np.asarray(states[:, :3].any(axis=-1))
             found |= self._touching(time, q, touching, states[:, :3])
@@ -160,8 +161,8 @@ class Dashboard:
         """Return forces and places of the contact points that touch, by name."""
         if not touching.any():
             return {"contact_force": {}, "contact_point": {}}
-        assert self.system.contact is not None
-        element = self.system.contact[0]
+        assert self.contact is not None
+        element = self.contact.element
         here = contacts_among(self.system.model, element.candidates, q, time=time)
         names = [name for name, on in zip(element.point_names, touching, strict=True) if on]
         return {

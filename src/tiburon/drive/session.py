@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.contact_models import (
     DEFAULT_CONTACT,
     ContactModel,
@@ -163,8 +164,9 @@ class Drive:
         if model.loops:
             closed = closed_start(model, position[None], velocity[None], 0.0)
             position, velocity = closed.q[0], closed.v[0]
-        if self.system.contact is not None:
-            refuse_meshes(self.system.contact[0].candidates, "a driven robot")
+        placed = self.system.find(ContactElement)
+        if placed is not None:
+            refuse_meshes(placed.element.candidates, "a driven robot")
             if self.system.ends_in_contact:
                 pairs = None if touching is None else touching.pairs
                 position = clear_start(model, position[None], around, pairs)[0]
@@ -241,7 +243,7 @@ class Drive:
 
         whole = self.system
         check_parts(whole.model, carried, {"method": method})
-        if whole.contact is not None:
+        if whole.find(ContactElement) is not None:
             raise OptionError("contact with partition", (None,), "a robot that may touch")
         if exchange is not None and not callable(getattr(exchange, "endpoint", None)):
             raise OptionError("exchange of ticks", ("None", "MPIExchange()"), exchange)

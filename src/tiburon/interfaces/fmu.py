@@ -17,6 +17,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
@@ -214,7 +215,8 @@ class _Unit:
         _refuse(model, system, [item.name for item in step.inputs], method)
         self._sensing = _sensing(system, sensors, self._setup.dt)
         # contact and loops: a start that is not checked here would give silently wrong results
-        self._fixed_start = bool(model.loops) or system.contact is not None or system.prescribes
+        contact = system.find(ContactElement)
+        self._fixed_start = bool(model.loops) or contact is not None or system.prescribes
         self.has_rates = not system.ends_in_contact
         self.rows: list[_Variable] = []
         self._parts: dict[str, int] = {}

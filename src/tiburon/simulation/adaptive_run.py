@@ -9,6 +9,7 @@ import numpy as np
 
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import Array, NDArray
+from tiburon.contact.mode_forces import mode_margins
 from tiburon.record import record
 from tiburon.simulation.cases import Cases, RunCases
 from tiburon.simulation.control_calls import hold
@@ -39,6 +40,7 @@ from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.run_parameters import bind_parameters
+from tiburon.simulation.settling import settle_state
 from tiburon.simulation.step import MOST_STEPS, chosen, resting_state, traced_rates
 from tiburon.simulation.system import System
 from tiburon.spatial import Scalar, Scalars
@@ -300,7 +302,8 @@ def _exact_rates(
 
     @function
     def both(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
-        return system.rates_and_margins(q, w, u, time, p)
+        found, _, (held, forces) = system.motion(q, w, u, time, p)
+        return found, tuple(mode_margins(held.problem, forces, held.surfaces, held.modes, time))
 
     def rates(q: Scalars, w: Scalars, time: Scalar) -> Scalars:
         found: Scalars = both(q, w, u, time)[0]
@@ -322,7 +325,7 @@ def _settling(system: System, u: Scalars, p: Scalars) -> Settle | None:
     def settled(
         q: Scalars, w: Scalars, u: Scalars, time: Scalar
     ) -> tuple[Scalars, Scalars, Scalar]:
-        return system.settle(q, w, time, u, p)
+        return settle_state(system, q, w, time, u, p)
 
     held = u if system.is_exact else ()
 

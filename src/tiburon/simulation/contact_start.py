@@ -4,9 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tiburon.actuation.compliant_contact import CompliantContactElement
-from tiburon.actuation.contact_element import POINT_STATES
-from tiburon.actuation.rigid_contact import RigidContactElement
+from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.arrays import Array, ArrayLike
 from tiburon.contact.candidates import Candidate
 from tiburon.functions.contact import AT_REST, contacts_among
@@ -34,14 +32,13 @@ def starting_states(
         rows: Tables of run-time parameters, of which those of the geometry count.
     """
     found = np.repeat(system.z0[None], len(q), axis=0)
-    if system.contact is not None:
-        element, at, _ = system.contact
-        # event-driven runs decide all modes themselves
-        if isinstance(element, (RigidContactElement, CompliantContactElement)):
-            own = system.z0[at]
-            found[:, at] = contact_states(
-                system.model, element.candidates, own, q, v, time, geometry_of(rows)
-            )
+    contact = system.find(ContactElement)
+    # event-driven runs decide all modes themselves
+    if contact is not None and not contact.element.is_event_driven:
+        own, candidates = system.z0[contact.z], contact.element.candidates
+        found[:, contact.z] = contact_states(
+            system.model, candidates, own, q, v, time, geometry_of(rows)
+        )
     return found
 
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.actuation.compliant_contact import CompliantContactElement
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arrays import Array
@@ -72,8 +73,9 @@ def contact_modes(
         time: Time [s].
         own: Run-time parameters of the contacts; their own by default.
     """
-    assert system.contact is not None
-    element = system.contact[0]
+    contact = system.find(ContactElement)
+    assert contact is not None
+    element = contact.element
     position: tuple[Scalar, ...] = tuple(float(x) for x in q)
     plan = system.plan_at(position, (0.0,) * system.model.nv, time)
     candidates = element.candidates
@@ -201,12 +203,8 @@ def refuse_long_contact_steps(
     Raises:
         DomainError: If a step is too long; the message names the contact and the largest step.
     """
-    contact = None if system.contact is None else system.contact[0]
-    if (
-        not isinstance(contact, CompliantContactElement)
-        or contact.law is not None
-        or method.is_implicit
-    ):
+    contact = system.find(CompliantContactElement)
+    if contact is None or contact.element.law is not None or method.is_implicit:
         return
     accepted = system.kept.setdefault("contact steps", {})
     key = (method.name, dt, time, positions[0].tobytes())
@@ -215,7 +213,7 @@ def refuse_long_contact_steps(
     own = None
     if rows is not None:
         # the sum is that of stiffnesses, next to which other numbers are small
-        mine = np.atleast_2d(rows)[:, system.contact[2]] if system.contact else rows
+        mine = np.atleast_2d(rows)[:, contact.p]
         own = mine.reshape(-1, mine.shape[-1])[int(np.argmax(mine.sum(axis=-1)))].tolist()
     modes = contact_modes(system, positions[0], time, own)
     worst = min(

@@ -1,13 +1,17 @@
 """Diagnosis of runs that diverged: the first quantity that is not finite."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.joint_laws import JointLaws
 from tiburon.actuation.rigid_contact import OWN_STATES, RigidContactElement
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import Array, NDArray
+from tiburon.contact.rigid import RigidStep
+from tiburon.contact.rows import contact_geometry
 from tiburon.errors import DomainError, NonFiniteError
 from tiburon.functions.assembly import RANK_TOLERANCE, open_loops, resting_position
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
@@ -19,11 +23,22 @@ from tiburon.results.outcome import Outcomes
 from tiburon.simulation.control_calls import hold
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.integrators.rk4 import rk4_step
+from tiburon.simulation.layout import ELEMENTS, TABLES
 from tiburon.simulation.recorder import Recorder
+from tiburon.simulation.settling import settle_state
 from tiburon.simulation.soft_loops import loops_and_inertia
-from tiburon.simulation.system import MAX_CONTACT_RESIDUAL, System
-from tiburon.spatial import Scalars
+from tiburon.simulation.step_end import (
+    MAX_CLOSING,
+    MAX_CONTACT_RESIDUAL,
+    posed_end,
+    solved_end,
+)
+from tiburon.simulation.system import System
+from tiburon.spatial import Scalar, Scalars
+from tiburon.trace.array import as_traced
 from tiburon.trace.graph import ANGLE_LIMIT
+from tiburon.trace.program import Input
 
 BEYOND_GRID = "beyond the grid of the ground"
 """Where a contact is that has left uneven ground."""
@@ -161,14 +176,21 @@ def _bad_command(system: System, q: Scalars, w: Scalars, held: Array, time: Any)
 
 def _off_grid(system: System, q: Scalars, w: Scalars, dt: float, time: float) -> Cause | None:
     """Return which contact is beyond the grid of the ground at the end of a step, if any."""
-    if system.contact is None or not system.contact_handle:
+    contact = system.find(ContactElement)
+    if contact is None:
+        return None
+    handle = system.run_time(TABLES)[contact.tables]
+    if not handle:
         return None
     v = np.array(w[: system.model.nv])
     after = tuple(system.model.integrate(np.array(q), dt * v))
-    candidate = system.beyond_grid(after, tuple(v), np.float64(time))
-    if candidate is None:
-        return None
-    return Cause(f"contact {candidate.name!r} {BEYOND_GRID}", candidate.first.body)
+    plan = system.plan_at(after, tuple(v), np.float64(time))
+    for candidate in contact.element.candidates:
+        try:
+            contact_geometry(plan, after, (candidate,), (*candidate.parameters(), *handle))
+        except DomainError:
+            return Cause(f"contact {candidate.name!r} {BEYOND_GRID}", candidate.first.body)
+    return None
 
 
 def _unsolved(
@@ -203,11 +225,96 @@ def _unsolved(
             return Cause(f"{subject}, {fault}, {UNSOLVED}", bodies[worst])
     u = tuple(np.float64(x) for x in held)
     now = np.float64(dt), np.float64(time)
-    found = system.contact_failure(Manifold(system.model), q, w, u, *now)
+    found = _failure(system, q, w, u, *now)
     if found is None:
         return None
     subject, fault, body = found
     return Cause(f"{subject}, {fault}, {UNSOLVED}", body)
+
+
+def _failure(
+    system: System, q: Scalars, w: Scalars, u: Scalars, h: Scalar, time: Scalar
+) -> tuple[str, str, str] | None:
+    """Return the contact or joint for which a step failed, what is wrong, and the body.
+
+    None if the impulses meet the tolerance. Arguments are floats, as of `end_of_step`. The step
+    is compiled: a solver that does not converge would iterate for a minute on floats.
+    """
+    from tiburon.native.kernel import ProgramSource, make_kernel
+
+    def run(given: Mapping[str, Any]) -> Any:
+        state: list[Any] = [scalars(given[name]) for name in ("q", "w", "u")]
+        now: tuple[Any, ...] = (*state, given["h"], given["when"], system.run_time(ELEMENTS))
+        found = _solved_step(system, *now)
+        pressed = found.pressed
+        return as_traced(
+            [pressed.left, pressed.approach, pressed.worst, found.residual, found.worst]
+        )
+
+    inputs = [
+        Input("q", (len(q),)),
+        Input("w", (len(w),)),
+        Input("u", (len(u),)),
+        Input("h", ()),
+        Input("when", ()),
+    ]
+    program = system.trace(run, inputs, "contact_failure")
+    kernel = make_kernel(ProgramSource(program), system.parameters())
+    given = (np.array(values, dtype=np.float64) for values in (q, w, u))
+    found, has_failed = kernel(*given, h, time, errors="flag")
+    if has_failed:
+        return None
+    left, approach, closing, residual, worst = found
+    subjects = [*_contact_subjects(system), *_law_subjects(system)]
+    if left > MAX_CLOSING * approach:
+        name, body = subjects[int(closing)]
+        return name, f"which goes on closing at {left:.2g} m/s", body
+    tolerance = 0.0
+    rigid = system.find(RigidContactElement)
+    if rigid is not None:
+        tolerance = float(rigid.element.own_parameters(system.own_parameters(rigid))[1])
+    if residual <= max(tolerance, MAX_CONTACT_RESIDUAL):
+        return None
+    name, body = subjects[int(worst)]
+    return name, f"of a residual of {residual:.2g}", body
+
+
+def _solved_step(
+    system: System,
+    q: Scalars,
+    w: Scalars,
+    u: Scalars,
+    h: Scalar,
+    time: Scalar,
+    p: Scalars,
+) -> RigidStep:
+    """Return what contacts and laws of joints make of a step; arguments of `end_of_step`."""
+    manifold = Manifold(system.model)
+
+    def rates(q: Scalars, w: Scalars, time: Scalar) -> Scalars:
+        return system.rates(q, w, u, time, p)
+
+    after = rk4_step(manifold, rates, q, w, h, time)
+    end = posed_end(system, manifold, (q, w), after, u, h, time, p)
+    return solved_end(system, end, u, h, time)[0]
+
+
+def _contact_subjects(system: System) -> Iterator[tuple[str, str]]:
+    """Yield the words for each contact point, and the body that it belongs to."""
+    rigid = system.find(RigidContactElement)
+    for candidate in () if rigid is None else rigid.element.candidates:
+        for point in candidate.point_names:
+            yield f"contact {point!r}", candidate.first.body
+
+
+def _law_subjects(system: System) -> Iterator[tuple[str, str]]:
+    """Yield the words for friction and stop of each joint, and its body."""
+    bodies = {body.joint.name: body.name for body in system.model.bodies}
+    laws = system.find(JointLaws)
+    for law in () if laws is None else laws.element.laws:
+        for force in law.rows:
+            name = force.removesuffix("_force")
+            yield f"{name} of joint {law.joint!r}", bodies[law.joint]
 
 
 def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None:
@@ -215,7 +322,7 @@ def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None
     model = system.model
     if not model.loops:
         return None
-    settled, _, gap = system.settle(q, w, np.float64(time))
+    settled, _, gap = settle_state(system, q, w, np.float64(time))
     if gap <= system.held_loops.most_open:
         return None
     gaps = system.held_loops.gaps(settled, np.float64(time), w[model.nv :])
@@ -271,10 +378,10 @@ def _rigid_states(
     system: System, held: Array, cases: int
 ) -> tuple[RigidContactElement, dict[str, Array]]:
     """Return rigid contact and its states beside those of its points, by name, one per case."""
-    assert system.contact is not None
-    element, at_z, _ = system.contact
-    assert isinstance(element, RigidContactElement)
-    z = held.reshape(cases, -1)[:, system.discrete][:, at_z]
+    rigid = system.find(RigidContactElement)
+    assert rigid is not None
+    element = rigid.element
+    z = held.reshape(cases, -1)[:, system.discrete][:, rigid.z]
     return element, dict(zip(OWN_STATES, z[:, element.own_states].T, strict=True))
 
 

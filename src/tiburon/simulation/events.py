@@ -31,6 +31,7 @@ from tiburon.record import record
 from tiburon.results.outcome import EventRecord
 from tiburon.simulation.control_calls import state_at
 from tiburon.simulation.run_parameters import bind_parameters
+from tiburon.simulation.settling import settle_state
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
 from tiburon.spatial import Scalar, Scalars
@@ -924,7 +925,7 @@ def latch(state: State, loop: str, *, here: bool = True) -> State:
     gaps = np.array([float(gap) for gap in system.held_loops.gaps(q, time)])[rows.start : rows.stop]
     x[place] = 1.0
     x[place + 1 : place + 1 + len(rows)] = gaps if here else 0.0
-    after, w, gap = system.settle(q, (*v, *_scalars(x)), time)
+    after, w, gap = settle_state(system, q, (*v, *_scalars(x)), time)
     if not gap <= system.held_loops.most_open:
         raise DomainError(
             f"latch: loop {loop!r}",

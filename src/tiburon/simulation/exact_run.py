@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
-from tiburon.actuation.exact_contact import MODE_STATES, ExactContactElement
+from tiburon.actuation.exact_contact import MODE_STATES, ExactContactElement, HeldContacts
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import Array, NDArray
 from tiburon.contact.candidates import driven_joints
@@ -40,7 +40,6 @@ from tiburon.contact.mode_forces import (
     STARTS,
     STICKS,
     force_on_first,
-    mode_forces,
     mode_margins,
 )
 from tiburon.contact.modes import (
@@ -55,6 +54,7 @@ from tiburon.contact.modes import (
 from tiburon.contact.rigid import Compliance, solve_impulses
 from tiburon.errors import ModelError, SecondOrderCollisionError, TiburonWarning
 from tiburon.results.outcome import EventRecord
+from tiburon.simulation.accelerations import accelerations
 from tiburon.simulation.adaptive_run import START, TIME, TRIES, AdaptiveRun
 from tiburon.simulation.cases import Cases
 from tiburon.simulation.events import (
@@ -69,6 +69,7 @@ from tiburon.simulation.events import (
     simultaneous,
 )
 from tiburon.simulation.run_parameters import bind_parameters
+from tiburon.simulation.settling import settle_state
 from tiburon.simulation.system import System
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.array import as_traced
@@ -185,10 +186,9 @@ def exact_watch(
     system: System, events: Sequence[Event | TimeEvent], begin: float, dt: float
 ) -> ContactWatch:
     """Return what native loops look for in an event-driven run."""
-    assert system.contact is not None
-    element = system.contact[0]
-    assert isinstance(element, ExactContactElement)
-    return ContactWatch(element, events, begin, dt)
+    contact = system.find(ExactContactElement)
+    assert contact is not None
+    return ContactWatch(contact.element, events, begin, dt)
 
 
 def refuse_other_discrete_states(system: System) -> None:
@@ -198,9 +198,7 @@ def refuse_other_discrete_states(system: System) -> None:
         ModelError: If another element than contact has discrete states.
     """
     for element in system.elements:
-        if not isinstance(element, ExactContactElement) and element.discrete_state_names(
-            system.model
-        ):
+        if not element.is_event_driven and element.discrete_state_names(system.model):
             raise ModelError(
                 f"element {element.name!r}: has discrete states, which equal steps update; "
                 "exact contact takes steps of its own: leave the element out, or write "
@@ -293,15 +291,26 @@ def _made(system: System, run: Callable[[Any], Any], name: str) -> Any:
     return make_kernel(ProgramSource(system.trace(run, inputs, name)), system.parameters())
 
 
+def _held_contacts(
+    system: System, q: Scalars, w: Scalars, u: Scalars, time: Scalar
+) -> HeldContacts:
+    """Return all contacts in a state; arguments as of `System.rates`."""
+    position, v, x = system.split(q, w)
+    here, driving, _ = system.acting(position, v, x, u, time, None)
+    vd, _ = accelerations(system, here, position, v, x, driving.force)
+    found: HeldContacts = system.held_contacts(here, position, v, x, tuple(vd), u, None)
+    return found
+
+
 def _look(system: System) -> Callable[[Any], Any]:
     """Return the program that looks at all contact points."""
     nq = system.model.nq
 
     def run(given: Any) -> Any:
         state, u, time = scalars(given["state"]), scalars(given["u"]), given["time"]
-        held, _ = system.held_contacts(state[:nq], state[nq:], u, time)
+        held = _held_contacts(system, state[:nq], state[nq:], u, time)
         problem, surfaces, modes = held
-        forces = mode_forces(*held)
+        forces = held.forces()
         points, compliance = problem.points, problem.compliance
         count, nv = len(points), system.model.nv
         rows = [[row.get(i, 0.0) for i in range(nv)] for row in compliance.rows]
@@ -334,7 +343,7 @@ def _settled(system: System) -> Callable[[Any], Any]:
 
     def run(given: Any) -> Any:
         state, u = scalars(given["state"]), scalars(given["u"])
-        q, w, _ = system.settle(tuple(state[:nq]), tuple(state[nq:]), given["time"], u)
+        q, w, _ = settle_state(system, tuple(state[:nq]), tuple(state[nq:]), given["time"], u)
         return as_traced([*q, *w])
 
     return run
@@ -344,9 +353,9 @@ def _solver(system: System) -> Any:
     """Return a kernel of impulses with friction, from the rows of all contact points."""
     from tiburon.native.kernel import ProgramSource, make_kernel
 
-    assert system.contact is not None
-    element = system.contact[0]
-    count, nv = len(element.point_names), system.model.nv
+    contact = system.find(ExactContactElement)
+    assert contact is not None
+    count, nv = len(contact.element.point_names), system.model.nv
 
     def run(rows: Any, b: Any, mu: Any, least: Any, start: Any) -> Any:
         sparse = [dict(enumerate(row)) for row in rows.tolist()]
@@ -435,12 +444,13 @@ class ExactRun(AdaptiveRun):
         self._watch = events
         self._kernels = _Kernels(system, setup, None if one else len(state))
         super().__init__(system, setup, events, state, held, hold, one=one, memory=memory)
-        assert system.contact is not None
-        element, at_z, _ = system.contact
-        assert isinstance(element, ExactContactElement)
+        contact = system.find(ExactContactElement)
+        assert contact is not None
+        element = contact.element
+        self._candidates = element.candidates
         self._names = element.point_names
         count = len(self._names)
-        start = system.discrete.start + at_z.start
+        start = system.discrete.start + contact.z.start
         width = len(POINT_STATES)
         self._point_states = slice(start, start + width * count)
         self._mode_states = slice(start + width * count, start + (width + len(MODE_STATES)) * count)
@@ -790,10 +800,8 @@ class ExactRun(AdaptiveRun):
         self, normals: Array, d: Array, some: NDArray[np.bool_], *, impulses: bool = False
     ) -> SecondOrderCollisionError | None:
         """Return the error of contacts that nothing keeps from penetrating, if some are such."""
-        assert self.system.contact is not None
-        model, candidates = self.system.model, self.system.contact[0].candidates
         names = [self._names[k] for k in np.flatnonzero(some)]
-        joints = partial(driven_joints, model, candidates)
+        joints = partial(driven_joints, self.system.model, self._candidates)
         return contradiction(normals @ normals.T, d, names, joints, impulses=impulses)
 
     def _undecided(self, closed: NDArray[np.bool_]) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiburon.actuation.prescribed import PrescribedMotion
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.arrays import Array, NDArray
 from tiburon.loops.stabilization import Projection
 from tiburon.model import Model
@@ -1115,7 +1115,8 @@ def first_touch(
         cases: Numbers of the cases.
         one: Whether this is the run of one robot.
     """
-    assert system.contact is not None
+    contact = system.find(ContactElement)
+    assert contact is not None
     clock = clock.copy()
     # the step ends at the start of the run, where no controller is called
     clock[LENGTH], clock[DONE] = 0.0, -1.0
@@ -1124,7 +1125,7 @@ def first_touch(
     if "side" in step.widths:
         named["side"] = np.zeros((len(cases), step.widths["side"]))
     found, failed = step.once(named, cases, one, None)
-    first, own = system.discrete.start, system.contact[1]
+    first, own = system.discrete.start, contact.z
     places = slice(first + own.start, first + own.stop)
     held = held.copy()
     held[~failed, places] = found["u"][~failed, places]
@@ -1181,7 +1182,7 @@ def _advice(
         change = f"{stable_choice(system, method, dt, q, time)}, or {WITHOUT_METHOD}"
     elif method != "rosenbrock" and not (
         # implicit methods do not follow paths around loops
-        system.model.loops and any(isinstance(e, PrescribedMotion) for e in system.elements)
+        system.model.loops and system.prescribes
     ):
         change = f"method=tb.Rosenbrock() where springs, dampers or stops are stiff, {change}"
     if hold > 1:

@@ -181,6 +181,40 @@ class Layout:
             self._found[kind] = next(own, None)
         return self._found[kind]
 
+    # what elements do
+
+    @cached_property
+    def prescribes(self) -> bool:
+        """Whether joints follow given paths."""
+        return any(element.prescribes for element in self.elements)
+
+    @cached_property
+    def event_driven(self) -> Placed[Element] | None:
+        """The element that constrains accelerations, in modes that events change; None without."""
+        return next((one for one in self.placed if one.element.is_event_driven), None)
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether contacts constrain accelerations, in modes that events change."""
+        return self.event_driven is not None
+
+    @cached_property
+    def acts_in_contact(self) -> bool:
+        """Whether steps begin with forces of elements that are known from the last one."""
+        return any(element.starts_steps for element in self.elements)
+
+    @cached_property
+    def ends_in_contact(self) -> bool:
+        """Whether impulses of contact act at the ends of steps."""
+        return any(element.ends_steps for element in self.elements)
+
+    @cached_property
+    def has_meshes(self) -> bool:
+        """Whether contacts are located outside of compiled code."""
+        return any(element.is_located for element in self.elements)
+
+    # places
+
     @cached_property
     def drive_size(self) -> int:
         """Number of held values: commands, rates of a sampled controller, readings, z."""
@@ -246,9 +280,9 @@ class Layout:
         """Return the run-time parameters of all elements: given ones, or their own."""
         return self.run_time(ELEMENTS) if p is None else p
 
-    def handles_of(self, placed: Placed[Any]) -> Scalars:
-        """Return the handles of an element's tables."""
-        return self.run_time(TABLES)[placed.tables]
+    def own_parameters(self, placed: Placed[Any], p: Scalars | None = None) -> Scalars:
+        """Return the run-time parameters of an element, then the handles of its tables."""
+        return (*self.of_all(p)[placed.p], *self.run_time(TABLES)[placed.tables])
 
 
 def _placed(

@@ -50,7 +50,7 @@ def within_limits(system: System, q: Array) -> Array:
     """
     laws = system.find(JointLaws)
     at_ends = laws is not None and any(any(law.ends) for law in laws.element.laws)
-    stops = at_ends or any(isinstance(element, JointStops) for element in system.elements)
+    stops = at_ends or system.find(JointStops) is not None
     return moved_to_limits(system.model, q) if stops else q
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.arrays import Array
 from tiburon.errors import ModelError
 from tiburon.functions.contact import located, located_pairs
@@ -36,13 +37,13 @@ class LocatedContact:
 
     def __init__(self, system: System, parameters: Mapping[str, Any], one: bool) -> None:
         """Take the parameters of a run, with those of elements."""
-        assert system.contact is not None
-        element, _, place = system.contact
+        contact = system.find(ContactElement)
+        assert contact is not None
         self._system, self._one = system, one
-        self._candidates = element.candidates
+        self._candidates = contact.element.candidates
         self._numbers = np.atleast_2d(np.array(parameters[ELEMENTS], dtype=np.float64, order="C"))
         size = sum(len(candidate.parameters()) for candidate in self._candidates)
-        self._place = slice(place.start, place.start + size)
+        self._place = slice(contact.p.start, contact.p.start + size)
         self._pairs = located_pairs(self._candidates)
 
     def bind(self, step: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.actuation.contact_element import POINT_STATES
+from tiburon.actuation.contact_element import POINT_STATES, ContactElement
 from tiburon.actuation.element import AppliedForces, summed_wrenches
 from tiburon.algorithms.reactions import reactions_under
 from tiburon.algorithms.tape_calls import scalars
@@ -24,6 +24,7 @@ from tiburon.results.header import RunHeader, missing_world
 from tiburon.results.quantities import States
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.layout import ELEMENTS
+from tiburon.simulation.reached import prescribed_force, reached
 from tiburon.simulation.run_parameters import with_named
 from tiburon.simulation.system import System
 from tiburon.trace.program import Input
@@ -110,16 +111,16 @@ class RecordedSystem:
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """Shapes that may touch; empty without contact."""
-        contact = self._known().contact
-        return () if contact is None else contact[0].candidates
+        contact = self._known().find(ContactElement)
+        return () if contact is None else contact.element.candidates
 
     @property
     def contact_states(self) -> slice:
         """Place of the states of contact points among the discrete states."""
-        contact = self._known().contact
+        contact = self._known().find(ContactElement)
         if contact is None:
             return slice(0, 0)
-        start, points = contact[1].start, contact[0].point_names
+        start, points = contact.z.start, contact.element.point_names
         return slice(start, start + len(POINT_STATES) * len(points))
 
     def resume(self, run: Trajectory, duration: float | None, **changes: Any) -> Trajectory:
@@ -147,7 +148,7 @@ class RecordedSystem:
         """Return joint accelerations [m/s^2 or rad/s^2], shape (n, nv)."""
 
         def rates(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
-            return list(system.reached(q, w, u, time, p).vd)
+            return list(reached(system, q, w, u, time, p).vd)
 
         return np.asarray(self._evaluate(states, rates, "recorded_acceleration"))
 
@@ -158,7 +159,7 @@ class RecordedSystem:
             known = _driving(system, q, w, u, time, p).force
             if not system.prescribes:
                 return list(known)
-            return list(map(add, known, system.prescribed_force(q, w, u, time, p)))
+            return list(map(add, known, prescribed_force(system, q, w, u, time, p)))
 
         return np.asarray(self._evaluate(states, forces, "recorded_joint_force"))
 
@@ -166,7 +167,7 @@ class RecordedSystem:
         """Return the forces that prescribed joints take [N or N m], shape (n, nv)."""
 
         def forces(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
-            return [0.0 * q[0] + x for x in system.prescribed_force(q, w, u, time, p)]
+            return [0.0 * q[0] + x for x in prescribed_force(system, q, w, u, time, p)]
 
         return np.asarray(self._evaluate(states, forces, "recorded_prescribed_force"))
 
@@ -174,7 +175,7 @@ class RecordedSystem:
         """Return wrenches of joints on their bodies, body axes [N m, N], shape (n, joints, 6)."""
 
         def wrenches(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
-            here, _, vd, forces = system.reached(q, w, u, time, p)
+            here, _, vd, forces = reached(system, q, w, u, time, p)
             position, v, _ = system.split(q, w)
             if system.model.loops:
                 here = here._replace(external=opened(here, position, forces)[0])
@@ -189,7 +190,7 @@ class RecordedSystem:
         frames: list[str] = []
 
         def sums(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
-            found = summed_wrenches(system.reached(q, w, u, time, p).driving.wrenches)
+            found = summed_wrenches(reached(system, q, w, u, time, p).driving.wrenches)
             frames[:] = found
             # a kernel needs an output: 0 where no element exerts a wrench
             return [x for wrench in found.values() for x in wrench] or [0.0 * q[0]]

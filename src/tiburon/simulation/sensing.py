@@ -26,8 +26,9 @@ from tiburon.errors import DomainError, ModelError
 from tiburon.loops.reactions import opened
 from tiburon.model import Model
 from tiburon.simulation.layout import ELEMENTS
+from tiburon.simulation.reached import Reached, reached
 from tiburon.simulation.state import Readings, unique_names
-from tiburon.simulation.system import Reached, System
+from tiburon.simulation.system import System
 from tiburon.spatial import Force, Scalar, Scalars
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
@@ -83,7 +84,7 @@ class Sensed:
 
     @cached_property
     def _reached(self) -> Reached:
-        return self.system.reached(self.q, self._w, self._u, self.time, self._p)
+        return reached(self.system, self.q, self._w, self._u, self.time, self._p)
 
     @cached_property
     def vd(self) -> Scalars:

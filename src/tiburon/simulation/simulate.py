@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.contact_models import (
     DEFAULT_CONTACT,
     ContactModel,
@@ -29,7 +30,6 @@ from tiburon.actuation.joint_laws import (
     sampled_positions,
     unresolved_laws,
 )
-from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.actuation.prescribed import CASE, PrescribedMotion, cases_of, prescribed_motions
 from tiburon.actuation.servo_drive import set_points
 from tiburon.actuation.stick_slip import refuse_long_steps
@@ -313,14 +313,14 @@ class Preparation(NamedTuple):
         given[:] = within_limits(system, given)
         if model.loops and setup.loops.starts_closed:
             _close(system, state, setup.begin, rows)
-        if system.contact is not None and (system.is_exact or system.ends_in_contact):
+        if system.is_exact or system.ends_in_contact:
             given[:] = clear_start(model, given, self.around, self.contact_pairs, setup.begin, rows)
         if system.held_loops.coordinates is not None:
             inner = state[:, model.nq + model.nv :]
             inner[:, system.held_loops.coordinates.states] = starting_coordinates(
                 system, state[:, : model.nq]
             )
-        if system.contact is not None:
+        if system.find(ContactElement) is not None:
             positions, velocities = np.split(state[:, : model.nq + model.nv], [model.nq], axis=1)
             held[:, system.discrete] = starting_states(
                 system, positions, velocities, setup.begin, rows
@@ -405,7 +405,7 @@ def _prepare(given: SimpleNamespace) -> Preparation:
     hold = None if control is None else _control_steps(model, control, control_dt, dt)
     if not adapting:
         refuse_long_steps(elements, dt, {} if varied is None else varied.named)
-    if any(getattr(element, "ends_steps", False) for element in elements):
+    if any(element.ends_steps for element in elements):
         refuse_method(integrator, "rigid contact")
     if exact:
         refuse_method(integrator, "exact contact")
@@ -733,7 +733,7 @@ def _refuse_loops(
     if isinstance(loops, Projection):
         return
     refuse_method(integrator, "loops")
-    if exact or any(getattr(element, "ends_steps", False) for element in touching):
+    if exact or any(element.ends_steps for element in touching):
         raise ModelError(
             f"model {model.name!r}: rigid and exact contact keep loops closed by projection; write "
             "loops=tb.Projection(), or contact=tb.CompliantContact()",
@@ -746,7 +746,7 @@ def _refuse_loops(
 def _refuse_coordinates(setup: RunSetup) -> None:
     """Refuse runs in which independent velocities are not those of fixed loops."""
     model = setup.model
-    switches = [e.loop for e in setup.elements if isinstance(e, LoopSwitch)]
+    switches = [e.switched_loop for e in setup.elements if e.switched_loop]
     if switches:
         raise ModelError(
             f"loop {switches[0]!r}: opens and closes, which changes the number of independent "
@@ -770,7 +770,7 @@ def _soft_loops(
     """Return springs across loops as an element if they can act at the ends of steps, and must."""
     scheme = METHODS[integrator.scheme]
     fits = method.implicit and not (scheme.has_memory or scheme.keeps_inertia)
-    if not fits or any(isinstance(element, LoopSwitch) for element in forces):
+    if not fits or any(element.switched_loop for element in forces):
         return ()
     found = soft_loops(model, method, resting_position(model), integrator.dt)
     if found is not None and CURRENT_SESSION.get() is not None:

@@ -27,7 +27,7 @@ from tiburon.loops.constraints import constraints
 from tiburon.loops.metric import MIN_CUT
 from tiburon.loops.stabilization import Penalty
 from tiburon.model import Model
-from tiburon.simulation.system import SHORTEST_STEP
+from tiburon.simulation.step_end import SHORTEST_STEP
 from tiburon.spatial import Scalar, Scalars
 
 if TYPE_CHECKING:

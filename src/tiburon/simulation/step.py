@@ -28,8 +28,13 @@ from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.layout import ELEMENTS
+from tiburon.simulation.settling import settle_state
 from tiburon.simulation.soft_loops import end_with_soft_loops
-from tiburon.simulation.step_end import end_of_step
+from tiburon.simulation.step_end import (
+    end_of_step,
+    first_contact_forces,
+    without_contact_forces,
+)
 from tiburon.simulation.surrounded import put_latest
 from tiburon.simulation.system import System
 from tiburon.spatial import Scalar, Scalars
@@ -181,7 +186,7 @@ class Stepping:
 
         @function
         def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
-            q, w, gap = system.settle(q, w, time, p=p)
+            q, w, gap = settle_state(system, q, w, time, p=p)
             return tuple(
                 require(gap <= system.held_loops.most_open, x, CLOSED_LOOPS_EXPECTED) for x in q
             ), w
@@ -194,7 +199,7 @@ class Stepping:
             held: Scalars = ()
             if system.ends_in_contact and not one_step:
                 # rates of several steps, with forces that change between them
-                u = system.without_contact_forces(u)
+                u = without_contact_forces(system, u)
             if parted is not None and parted.holds_remote:
                 q, w = parted.held_advance(system, method, manifold, under(u), start, h, time)
             else:
@@ -225,7 +230,7 @@ class Stepping:
             # held values pass through the traced function only where the end changes them
             found = step(q, w, memory, u, h, time)
             if reuses and one_step and system.ends_in_contact and parted is None:
-                acts, first = system.first_contact_forces(u, found[3])
+                acts, first = first_contact_forces(system, u, found[3])
                 found = where_needed(acts, lambda: step(q, w, memory, first, h, time), found)
             q, w, memory, held = found
             return q, w, memory, held or u

@@ -155,8 +155,9 @@ def _modes(
     p: Sequence[Scalar],
 ) -> tuple[list[Scalar], list[Scalar], Scalar]:
     """Return modes and margins of the contact points in a step, and the residual of impulses."""
-    assert system.contact is not None
-    element, at_z, _ = system.contact
+    rigid = system.find(RigidContactElement)
+    assert rigid is not None
+    element = rigid.element
 
     def rates(q: Scalars, w: Scalars, time: Scalar) -> Scalars:
         return system.rates(q, w, u, time, p)
@@ -166,8 +167,7 @@ def _modes(
     posed = posed_end(system, manifold, (q, v), after, u, h, time, p, whole=True)
     assert posed.contact is not None
     gaps, points, numbers, tolerance = posed.contact
-    assert isinstance(element, RigidContactElement)
-    states = element.point_states(u[system.discrete][at_z])
+    states = element.point_states(u[system.discrete][rigid.z])
     surfaces = surfaces_of(element.candidates, numbers, [point.geometry for point in points])
     ends = posed.v1, posed.v_free, posed.v_start
     problem = contact_problem(gaps, points, surfaces, states, *ends, h)

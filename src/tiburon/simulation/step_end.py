@@ -40,7 +40,6 @@ from tiburon.functions.dynamics import tree_motion
 from tiburon.loops.metric import MIN_CUT
 from tiburon.model import Plan
 from tiburon.simulation.control_calls import commands_at
-from tiburon.simulation.system import SHORTEST_STEP
 from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.regions import where_needed
@@ -60,6 +59,16 @@ UNSOLVED_CONTACT = (
     "step is too long"
 )
 """The same of a step without laws of joints."""
+
+MAX_CONTACT_RESIDUAL = 1e-3
+"""Relative residual of contact impulses above which a step has failed, whatever its tolerance."""
+
+MAX_CLOSING = 1e-3
+"""Share of the speed of approach that contact impulses may leave; a step that leaves more has
+failed, however small its residual is relative to impulses."""
+
+SHORTEST_STEP = 1e-12
+"""Length of a step with contact at least [s]: accuracy of the times of events."""
 
 MAX_GAP = 1e100
 """Upper bound of a finite sum of gaps [m]; a NaN gap exceeds it."""
@@ -292,7 +301,7 @@ def end_of_step(
     v1 = w1[:nv]
     binds: Any = LawTerms.of(held, q, v, v1, h, (), binds=False).may_bind(v1, h)
     if binds is not True and system.ends_in_contact:
-        near = system.may_touch(q, q1, v, h, time, p)
+        near = _may_touch(system, q, q1, v, h, time, p)
         binds = near if near is True or binds is False else binds | near
     if binds is True:
         found = ended(binds=True)
@@ -358,7 +367,10 @@ def _linear_after(law: HeldLaw, force: Scalar, v: Scalars, v1: Scalars, h: Scala
 
 def _is_good(system: "System", posed: StepEnd, found: RigidStep) -> Scalar:
     """Return whether impulses are those of a step: 1 or 0."""
-    solved = system.is_solved(found, TOLERANCE if posed.contact is None else posed.contact[3])
+    tolerance = TOLERANCE if posed.contact is None else posed.contact[3]
+    # the outcome reports smaller misses
+    solved = found.residual <= np.maximum(tolerance, MAX_CONTACT_RESIDUAL)
+    solved &= found.pressed.left <= MAX_CLOSING * found.pressed.approach
     if posed.contact is not None:
         # gaps of points beyond the grid of the ground are NaN, which comparisons hide
         gaps = sum((point.geometry.gap for point in posed.contact[1]), 0.0)
@@ -405,15 +417,22 @@ def posed_end(
 
     contact, acting, end = None, None, None
     points: list[PointRows] = []
-    if binds and system.ends_in_contact:
-        act, *forces = system.contact_forces(q1, u)
-        acting = ActingForces(act, *(tuple(h * x for x in one) for one in forces))
-        if not whole and system.chooses_points(plan):
+    rigid = system.find(RigidContactElement)
+    if binds and rigid is not None:
+        element = rigid.element
+        act, *forces = element.acting(u[system.discrete][rigid.z])
+        neutral = tuple(system.model.neutral())
+        whole_arms, at_end = (manifold.reexpress(one, neutral, q1) for one in forces)
+        acting = ActingForces(act, *(tuple(h * x for x in one) for one in (whole_arms, at_end)))
+        if not whole and element.chooses_points(plan):
             compliance = compliance_at(ActivePoints())
             assert compliance.felt is not None
             taken = compliance.response(compliance.felt(dict(enumerate(acting.joint_impulses))))
             end = manifold.displaced(q1, tuple(-0.5 * x for x in taken), h)
-        gaps, points, own, tolerance = system.contact_ahead(plan, q, q1, (v, v1), h, time, p, end)
+        own, tolerance = element.own_parameters(system.own_parameters(rigid, p))
+        # prescribed motion goes on between the ends of the step
+        earlier = system.plan_at(q, v, time) if plan.depends_on_time else plan
+        gaps, points = element.approach((earlier, plan), q, q1, (v, v1), h, own, end)
         contact = gaps, points, own, tolerance
     if end is None:
         compliance = compliance_at(points)
@@ -431,6 +450,17 @@ def posed_end(
     for i in fixed:
         start_ahead[i] = v1[i]
     return StepEnd(terms, v1, free, tuple(start_ahead), mean, compliance, contact, acting)
+
+
+def _may_touch(
+    system: "System", q: Scalars, q1: Scalars, v: Scalars, h: Scalar, time: Scalar, p: Scalars
+) -> Any:
+    """Return whether anything may touch in a step from q to q1; other arguments as of its end."""
+    rigid = system.find(RigidContactElement)
+    assert rigid is not None
+    plan = system.plan_at(q1, v, time + h)
+    earlier = system.plan_at(q, v, time) if plan.depends_on_time else plan
+    return rigid.element.may_touch((earlier, plan), q, q1, p[rigid.p])
 
 
 def _gyroscopic_motion(system: "System", q: Scalars, v: Scalars, time: Scalar) -> Scalars:
@@ -468,15 +498,14 @@ def solved_end(
         ends = posed.v1, posed.v_free, posed.v_start
         found = rigid_step((), (), posed.compliance, (), (), *ends, h, bounds=posed.terms.bounds)
         return found, (), ()
-    assert system.contact is not None
-    element, at_z, _ = system.contact
-    assert isinstance(element, RigidContactElement)
+    rigid = system.find(RigidContactElement)
+    assert rigid is not None
     gaps, points, own, tolerance = posed.contact
-    return element.finish_step(
+    return rigid.element.finish_step(
         gaps,
         points,
         posed.compliance,
-        u[system.discrete][at_z],
+        u[system.discrete][rigid.z],
         own,
         posed.v1,
         posed.v_free,
@@ -502,10 +531,9 @@ def _states_after(
     `found` is None where friction, stops and contacts do not act, `posed` where nothing does.
     """
     after = list(z)
-    if system.contact is not None and system.ends_in_contact:
-        element, at_contact, _ = system.contact
-        assert isinstance(element, RigidContactElement)
-        after[at_contact] = states or element.states_apart(z[at_contact])
+    rigid = system.find(RigidContactElement)
+    if rigid is not None:
+        after[rigid.z] = states or rigid.element.states_apart(z[rigid.z])
     laws = system.find(JointLaws)
     if laws is None:
         return tuple(after)
@@ -540,3 +568,26 @@ def _forces_after(posed: StepEnd, found: RigidStep | None, z: Scalars, h: Scalar
     largest = z[-1]
     values = [x for own in after for x in own.values()]
     return [*values, residual, np.where(residual > largest, residual, largest)]
+
+
+def first_contact_forces(system: "System", u: Scalars, trial: Scalars) -> tuple[Any, Scalars]:
+    """Return whether a step is the first one with contact forces, and held values with them.
+
+    Args:
+        system: The robot, with rigid contacts.
+        u: Held values at the start of a step.
+        trial: Those after it, if no contact forces act within it.
+    """
+    rigid, z = system.find(RigidContactElement), list(u[system.discrete])
+    assert rigid is not None
+    before, after = tuple(z[rigid.z]), trial[system.discrete][rigid.z]
+    acts, z[rigid.z] = rigid.element.first_states(before, after)
+    return acts, (*u[: system.discrete.start], *z)
+
+
+def without_contact_forces(system: "System", u: Scalars) -> Scalars:
+    """Return held values with which contacts of the last step do not act in this one."""
+    rigid, z = system.find(RigidContactElement), list(u[system.discrete])
+    assert rigid is not None
+    z[rigid.z] = rigid.element.at_rest(tuple(z[rigid.z]))
+    return (*u[: system.discrete.start], *z)

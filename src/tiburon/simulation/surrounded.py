@@ -91,7 +91,7 @@ class Surrounded:
 def _identity(part: Any) -> Hashable:
     """Return a key of an element or controller: equal records of this package are one."""
     if is_dataclass(part) and type(part).__module__.startswith("tiburon."):
-        found = (type(part), *(by_identity(getattr(part, item.name)) for item in fields(part)))
+        found = (type(part), *[by_identity(getattr(part, item.name)) for item in fields(part)])
         try:
             hash(found)
         except TypeError:

@@ -98,7 +98,7 @@ def residual(
     q, v, x = system.split(q, w)
     here, driving, own = system.acting(q, v, x, u, time, p)
     needed = rnea(here.plan, q, v, JointVector(vd), here.gravity, here.external)
-    force = system.with_contact_forces(driving.force, q, u)
+    force = system.with_carried_forces(driving.force, q, u)
     left: list[Scalar] = [a - b for a, b in zip(force, needed, strict=True)]
     for joint in system.prescribed(time, p):
         for i, wanted in joint.accelerations:
