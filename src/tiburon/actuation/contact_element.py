@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tiburon.contact.candidates import (
     tables_of,
 )
 from tiburon.contact.geometry.contact_geometry import ContactGeometry
+from tiburon.contact.mode_forces import HeldContacts
 from tiburon.model import Ground, Model, Plan, World
 from tiburon.record import record
 from tiburon.spatial import Scalar, Scalars, Vec3
@@ -70,7 +71,7 @@ class ContactElement(Element):
         return any(candidate.is_located for candidate in self.candidates)
 
     def point_forces(
-        self, plan: Plan, q: Scalars, z: Scalars, p: Scalars, held: Callable[[], Any]
+        self, plan: Plan, q: Scalars, z: Scalars, p: Scalars, held: Callable[[], HeldContacts]
     ) -> tuple[Sequence[ContactGeometry], Sequence[Vec3]] | None:
         """Return geometry and force on the first body [N] of points; None if `act` exerts these.
 

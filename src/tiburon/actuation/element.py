@@ -12,7 +12,7 @@ on it acts on the leader, multiplied by the ratio (virtual work).
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from operator import add
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tiburon.actuation.piecewise import Prescribed
 from tiburon.algorithms.kinematics import WORLD_PLACE, Moving, Place, body_motions, body_places
@@ -26,6 +26,9 @@ from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Scalars, Vec3
 from tiburon.trace.declared import is_declared
 from tiburon.trace.primitives.table_rows import Table
+
+if TYPE_CHECKING:
+    from tiburon.contact.mode_forces import HeldContacts
 
 
 class StateKinematics:
@@ -289,7 +292,7 @@ class Element:
         z: Scalars,
         p: Scalars,
         loops: tuple[Any, ...],
-    ) -> Any:
+    ) -> "HeldContacts":
         """Return the contacts that constrain accelerations, if it is event-driven.
 
         Args:

@@ -1,19 +1,18 @@
 """Contact of event-driven runs as an element: contact points and the modes they are in."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from tiburon.actuation.contact_element import PEAK_FORCE, POINT_STATES, ContactElement
 from tiburon.actuation.element import Action, ElementContext
-from tiburon.contact.candidates import Surface, surfaces_of
-from tiburon.contact.complementarity import ContactAccelerations, contact_accelerations
+from tiburon.contact.candidates import surfaces_of
+from tiburon.contact.complementarity import contact_accelerations
 from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.contact.mode_forces import (
-    ModeForces,
+    HeldContacts,
     PointMode,
     closing_step,
     force_on_first,
-    mode_forces,
     stopping_impulse,
 )
 from tiburon.contact.rigid import compliance_of
@@ -37,23 +36,6 @@ MODE_STATES = (
 
 PEAK_IMPULSE = "peak_impulse_squared"
 """Discrete state of a contact point: square of its largest impulse in a collision [N^2 s^2]."""
-
-
-class HeldContacts(NamedTuple):
-    """Contacts of an event-driven run in one state."""
-
-    problem: ContactAccelerations
-    """All contact points."""
-
-    surfaces: list[Surface]
-    """Their materials."""
-
-    modes: list[PointMode]
-    """Their modes."""
-
-    def forces(self) -> ModeForces:
-        """Return the forces with which all points stay in their modes."""
-        return mode_forces(*self)
 
 
 @record

@@ -11,6 +11,7 @@ from tiburon.actuation.element import Action, ElementContext
 from tiburon.contact.active import ActivePoints, active_points, chooses
 from tiburon.contact.candidates import surfaces_of
 from tiburon.contact.geometry.contact_geometry import ContactGeometry
+from tiburon.contact.mode_forces import HeldContacts
 from tiburon.contact.rigid import (
     TOLERANCE,
     ActingForces,
@@ -111,7 +112,7 @@ class RigidContactElement(ContactElement):
         return self.acting(z)[1]
 
     def point_forces(
-        self, plan: Plan, q: Scalars, z: Scalars, p: Scalars, held: Callable[[], Any]
+        self, plan: Plan, q: Scalars, z: Scalars, p: Scalars, held: Callable[[], HeldContacts]
     ) -> tuple[Sequence[ContactGeometry], Sequence[Vec3]]:
         """Return geometry and force of all points; see `ContactElement.point_forces`."""
         own = self.own_parameters(p)[0]

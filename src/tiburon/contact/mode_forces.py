@@ -157,6 +157,23 @@ def mode_forces(
     return ModeForces(f, x, a, slips)
 
 
+class HeldContacts(NamedTuple):
+    """Contacts of an event-driven run in one state."""
+
+    problem: ContactAccelerations
+    """All contact points."""
+
+    surfaces: list[Surface]
+    """Their materials."""
+
+    modes: list[PointMode]
+    """Their modes."""
+
+    def forces(self) -> ModeForces:
+        """Return the forces with which all points stay in their modes."""
+        return mode_forces(*self)
+
+
 class _Way(NamedTuple):
     """What a point holds in its mode: the normal where it is closed, tangents where it sticks."""
 

@@ -302,7 +302,9 @@ def _exact_rates(
 
     @function
     def both(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
-        found, _, (held, forces) = system.motion(q, w, u, time, p)
+        found, _, contacts = system.motion(q, w, u, time, p)
+        assert contacts is not None
+        held, forces = contacts
         return found, tuple(mode_margins(held.problem, forces, held.surfaces, held.modes, time))
 
     def rates(q: Scalars, w: Scalars, time: Scalar) -> Scalars:

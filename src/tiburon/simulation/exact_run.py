@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.contact_element import POINT_STATES
-from tiburon.actuation.exact_contact import MODE_STATES, ExactContactElement, HeldContacts
+from tiburon.actuation.exact_contact import MODE_STATES, ExactContactElement
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import Array, NDArray
 from tiburon.contact.candidates import driven_joints
@@ -39,6 +39,7 @@ from tiburon.contact.mode_forces import (
     STARTING_SLIP,
     STARTS,
     STICKS,
+    HeldContacts,
     force_on_first,
     mode_margins,
 )
@@ -298,7 +299,8 @@ def _held_contacts(
     position, v, x = system.split(q, w)
     here, driving, _ = system.acting(position, v, x, u, time, None)
     vd, _ = accelerations(system, here, position, v, x, driving.force)
-    found: HeldContacts = system.held_contacts(here, position, v, x, tuple(vd), u, None)
+    found = system.held_contacts(here, position, v, x, tuple(vd), u, None)
+    assert found is not None
     return found
 
 

@@ -6,7 +6,7 @@ Recorded rows and sensors ask for it: accelerations, wrenches, forces that presc
 import itertools
 from collections.abc import Sequence
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.actuation.element import AppliedForces, summed_wrenches
@@ -15,6 +15,7 @@ from tiburon.algorithms.setting import Setting, forces_on_bodies
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate
 from tiburon.contact.geometry.contact_geometry import ContactGeometry
+from tiburon.contact.mode_forces import HeldContacts
 from tiburon.errors import ModelError
 from tiburon.model import WORLD, Plan
 from tiburon.simulation.accelerations import accelerations, hybrid_motion
@@ -71,8 +72,10 @@ def reached(
     def moved() -> tuple[Scalars, Scalars]:
         return accelerations(system, here, q, v, x, driving.force, prescribed, guided)
 
-    def held() -> Any:
-        return system.held_contacts(here, q, v, x, moved()[0], u, p)
+    def held() -> HeldContacts:
+        found = system.held_contacts(here, q, v, x, moved()[0], u, p)
+        assert found is not None
+        return found
 
     known = None
     if contact is not None:

@@ -24,6 +24,7 @@ from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, surroundings
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
+from tiburon.contact.mode_forces import HeldContacts, ModeForces
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
 from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
 from tiburon.loops.loop_method import Guided, LoopMethod
@@ -142,7 +143,7 @@ class System(Layout):
         p: Scalars | None = None,
         guided: Guided | None = None,
         updated: bool = False,
-    ) -> tuple[Scalars, Scalars, tuple[Any, Any]]:
+    ) -> tuple[Scalars, Scalars, tuple[HeldContacts, ModeForces] | None]:
         """Return rates, constraint forces of loops [N or N m], and contacts of event-driven runs.
 
         These come with their forces, None in other runs; see `held_contacts`.
@@ -155,13 +156,13 @@ class System(Layout):
         here = here._replace(plan=self._at_stages(here.plan, p))
         force = self.with_carried_forces(driving.force, q, u)
         vd, forces = accelerations(self, here, q, v, x, force, self.prescribed(time, p), guided)
-        contacts = self.held_contacts(here, q, v, x, vd, u, p)
-        pushing = None
-        if contacts is not None:
-            pushing = contacts.forces()
-            pushed = contacts.problem.compliance.response(pushing.x)
+        held, contacts = self.held_contacts(here, q, v, x, vd, u, p), None
+        if held is not None:
+            pushing = held.forces()
+            pushed = held.problem.compliance.response(pushing.x)
             vd = tuple(a + b for a, b in zip(vd, pushed, strict=True))
-        return (*vd, *driving.rates, *own), tuple(forces), (contacts, pushing)
+            contacts = held, pushing
+        return (*vd, *driving.rates, *own), tuple(forces), contacts
 
     def with_carried_forces(self, force: Scalars, q: Scalars, u: Scalars) -> Scalars:
         """Return joint forces with those of elements in the last step that act in this one."""
@@ -181,7 +182,7 @@ class System(Layout):
         vd: Scalars,
         u: Scalars,
         p: Scalars | None,
-    ) -> Any:
+    ) -> HeldContacts | None:
         """Return the contacts that constrain accelerations vd; None without events of contact."""
         one = self.event_driven
         if one is None:
