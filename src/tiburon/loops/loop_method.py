@@ -5,11 +5,13 @@ steps end with a projection. It is passed as `simulate(loops=)`.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from tiburon.arguments import public
+from tiburon.arrays import Array
 from tiburon.errors import ModelError, shown
 from tiburon.loops.constraints import Constraints
+from tiburon.model import Model
 from tiburon.spatial import Scalar, Scalars
 
 
@@ -38,6 +40,21 @@ class LoopMethod:
     """
 
     __slots__ = ()
+
+    projects: ClassVar[bool] = False
+    """Whether each step ends with closed loops, by the smallest change in the metric of the mass
+    matrix: what rigid contact, prescribed joints and laws of joints at the ends of steps need."""
+
+    opens_by_design: ClassVar[bool] = False
+    """Whether the forces that hold loops follow from how far these are open."""
+
+    independent: tuple[str, ...] = ()
+    """Names of the joints whose velocities are independent at the start; none to have them
+    selected."""
+
+    max_loss: ClassVar[float] = 0.0
+    """Condition of independent velocities, relative to that at their selection, at which others
+    are selected."""
 
     @property
     def redundancy_tolerance(self) -> float:
@@ -104,6 +121,31 @@ class LoopMethod:
         raise ModelError(
             f"{type(self).__name__}: expected a method with independent velocities, got one without"
         )
+
+    def select(self, model: Model, A: Array, count: int) -> Array:
+        """Return the rows W that select independent velocities W v, shape (count, nv).
+
+        Args:
+            model: The robot.
+            A: Jacobian of the loops at a configuration, shape (constraints, nv).
+            count: How many there are.
+        """
+        raise ModelError(
+            f"{type(self).__name__}: expected a method with independent velocities, got one without"
+        )
+
+    def preferred(self, model: Model) -> tuple[int, ...]:
+        """Return the velocities that are independent at the start of a run where they serve."""
+        return ()
+
+    def after_start(self) -> "LoopMethod":
+        """Return the method that selects others later."""
+        return self
+
+    @property
+    def decay_rate(self) -> tuple[float, str]:
+        """Rate at which it lets residuals decay [1/s], and what users set it by; 0 for none."""
+        return 0.0, ""
 
     def corrected(self, terms: Constraints) -> Constraints:
         """Return the constraints on accelerations whose solution lets residuals decay."""

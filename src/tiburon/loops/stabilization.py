@@ -35,13 +35,13 @@ bias force.
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arguments import public
-from tiburon.arrays import NDArray
+from tiburon.arrays import Array, NDArray
 from tiburon.errors import DomainError, OptionError, shown
 from tiburon.loops.complement import Complement, reduced_acceleration
 from tiburon.loops.complement_basis import BASES
@@ -54,6 +54,7 @@ from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import ConstrainedMotion, checked_tolerance, max_abs
 from tiburon.loops.parts import Exchanged
 from tiburon.loops.projection import projected_state
+from tiburon.model import Model
 from tiburon.record import field, record
 from tiburon.spatial import Scalar, Scalars
 
@@ -66,6 +67,8 @@ class Projection(LoopMethod):
     Example:
         ``tb.simulate(linkage, 1.0, loops=tb.Projection(redundancy_tolerance=1e-5))``
     """
+
+    projects: ClassVar[bool] = True
 
     redundancy_tolerance: float = field(default=0.0, kw_only=True)
     """Singular value of the constraints, relative to the largest, below which they are treated as
@@ -119,6 +122,8 @@ class Penalty(LoopMethod):
     Example:
         ``tb.simulate(linkage, 0.1, method=tb.RK4(dt=1e-4), loops=tb.Penalty(1e5))``
     """
+
+    opens_by_design: ClassVar[bool] = True
 
     stiffness: float
     """k of every constraint [N/m or N m/rad]."""
@@ -213,6 +218,11 @@ class Baumgarte(LoopMethod):
         """Return accelerations that let residuals decay; see `LoopMethod.motion`."""
         return _constrained(self, loops, here, q, v, x, force)
 
+    @property
+    def decay_rate(self) -> tuple[float, str]:
+        """Rate of the faster one of its corrections."""
+        return max(2.0 * self.alpha, self.beta), "gains"
+
     def corrected(self, terms: Constraints) -> Constraints:
         """Return constraints whose bias has the correction."""
         bias = tuple(
@@ -241,6 +251,23 @@ class Embedding(LoopMethod):
     independent: tuple[str, ...] = ()
     """Names of the joints whose velocities are independent at the start, with "gauss"; selected
     by default."""
+
+    max_loss: ClassVar[float] = 0.1
+
+    @property
+    def decay_rate(self) -> tuple[float, str]:
+        """Rate of its correction."""
+        return self.decay, "a decay"
+
+    def select(self, model: Model, A: Array, count: int) -> Array:
+        """Return the rows of its basis; see `LoopMethod.select`."""
+        if self.independent:
+            return np.eye(model.nv)[model.indices(list(self.independent), of="v")]
+        return BASES[self.basis](A, model.nv - count)
+
+    def after_start(self) -> LoopMethod:
+        """Return the method without named joints, which are a choice for the start."""
+        return Embedding(self.basis, self.decay)
 
     @property
     def is_guided(self) -> bool:
@@ -316,6 +343,25 @@ class DeNOC(LoopMethod):
 
     platform: str | None = None
     """Name of the platform; found by default."""
+
+    # positions of the independent joints determine all others: their errors are amplified, too
+    max_loss: ClassVar[float] = 0.3
+
+    @property
+    def decay_rate(self) -> tuple[float, str]:
+        """Rate of its correction."""
+        return self.decay, "a decay"
+
+    def select(self, model: Model, A: Array, count: int) -> Array:
+        """Return the rows of joints of the legs; see `LoopMethod.select`."""
+        A = A.copy()
+        # joints of the base stay independent
+        A[:, list(platform_on_legs(model, self.platform).moving)] = 0.0
+        return BASES["gauss"](A, model.nv - count)
+
+    def preferred(self, model: Model) -> tuple[int, ...]:
+        """Return the velocities of the motors."""
+        return tuple(sorted(platform_on_legs(model, self.platform).independent))
 
     @property
     def starts_closed(self) -> bool:

@@ -24,7 +24,6 @@ from tiburon.loops.loop_method import LoopMethod
 from tiburon.loops.parts import RESULTS, exchanges, ordered_sum
 from tiburon.loops.stabilization import (
     PROJECTION,
-    Baumgarte,
     DeNOC,
     Embedding,
     Penalty,
@@ -191,7 +190,7 @@ class Session:
             if isinstance(self.loops, Penalty):
                 forces, pushes = self.loops.joint_forces(terms, force)
                 terms = None
-            elif isinstance(self.loops, Baumgarte):
+            else:
                 terms = self.loops.corrected(terms)
         exchange, min_cut = self._in_kernel(system), system.held_loops.min_cut
 

@@ -17,7 +17,7 @@ from tiburon.functions.assembly import RANK_TOLERANCE, open_loops, resting_posit
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.contact import contacts_among
 from tiburon.functions.parameters import geometry_of
-from tiburon.loops.stabilization import Baumgarte, DeNOC, Embedding, Penalty, Projection
+from tiburon.loops.stabilization import Penalty
 from tiburon.model import Model
 from tiburon.results.outcome import Outcomes
 from tiburon.simulation.control_calls import hold
@@ -466,12 +466,7 @@ def stable_choice(system: System, method: str, dt: float, q: Array, time: float)
         step = rounded if rounded <= step else float(f"{0.9 * step:.0e}")
         advised = f"a dt of {step:g} s, for which its springs and dampers are stable"
         return advised if step < dt else "a smaller dt"
-    if isinstance(kind, Baumgarte):
-        rate, gains = max(2.0 * kind.alpha, kind.beta), "gains"
-    elif isinstance(kind, (Embedding, DeNOC)):
-        rate, gains = kind.decay, "a decay"
-    else:
-        return "a smaller dt"
+    rate, gains = kind.decay_rate
     if rate * dt <= product:
         return "a smaller dt"
     limit = 0.5 * product / dt
@@ -524,7 +519,7 @@ def report_rank_changes(
         parameters: Tables of run-time parameters, of which those of the geometry count.
     """
     model, rows = system.model, recorder.count
-    if isinstance(system.loops, Penalty) or system.held_loops.switch_places or rows < 2:
+    if system.loops.opens_by_design or system.held_loops.switch_places or rows < 2:
         return
     cases = len(outcomes)
     places = _looked_at(rows, min(1 + steps // STEPS_PER_CHECK, MAX_CHECKS // cases))
@@ -543,7 +538,7 @@ def report_rank_changes(
             how: Any = {"time": now, "parameters": geometry_of(parameters, which)}
             s = np.linalg.svd(loop_jacobian(model, q[there], **how), compute_uv=False)
             rank = np.sum(s > cut * s[:, :1], axis=1)
-            if not isinstance(system.loops, Projection):
+            if not system.loops.projects:
                 left = np.abs(constraint_residual(model, q[there], **how)).max(axis=-1)
                 rank = np.where(left > REPORTED_OPENING, -1, rank)
             found[there] = rank
@@ -584,7 +579,9 @@ def report_open_loops(
         parameters: Tables of run-time parameters, of which those of the geometry count.
     """
     model, rows, method = system.model, recorder.count, system.loops
-    if isinstance(method, (Projection, Penalty)) or system.held_loops.switch_places or rows < 2:
+    if method.projects or method.opens_by_design:
+        return
+    if system.held_loops.switch_places or rows < 2:
         return
     cases = len(outcomes)
     places = _looked_at(rows, MAX_CHECKS // cases)

@@ -19,7 +19,6 @@ import numpy as np
 
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.arrays import Array, NDArray
-from tiburon.loops.stabilization import Projection
 from tiburon.model import Model
 from tiburon.native.code import Code, Part
 from tiburon.native.engine import LONG_ROW
@@ -1178,7 +1177,7 @@ def _advice(
         if not tolerance:
             larger = "a redundancy_tolerance where constraints nearly repeat each other"
         change = f"{larger}, {change}"
-    elif not isinstance(system.loops, Projection):
+    elif not system.loops.projects:
         change = f"{stable_choice(system, method, dt, q, time)}, or {WITHOUT_METHOD}"
     elif method != "rosenbrock" and not (
         # implicit methods do not follow paths around loops

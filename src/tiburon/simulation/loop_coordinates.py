@@ -17,11 +17,10 @@ from tiburon.arrays import Array
 from tiburon.errors import DomainError
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.loops.complement import Complement
-from tiburon.loops.complement_basis import BASES, MIN_PIVOT, total_pivots
+from tiburon.loops.complement_basis import MIN_PIVOT, total_pivots
 from tiburon.loops.constraints import constraints
-from tiburon.loops.legs import platform_on_legs
+from tiburon.loops.loop_method import LoopMethod
 from tiburon.loops.metric import CUT_PER_RESIDUAL, max_cut
-from tiburon.loops.stabilization import DeNOC, Embedding
 from tiburon.model import Model
 from tiburon.simulation.events import Event, Watch
 from tiburon.simulation.state import State
@@ -31,14 +30,9 @@ from tiburon.trace.program import Program
 COORDINATES = "loop coordinates"
 """Name of the element and of the event."""
 
-MAX_LOSS: dict[type[Embedding | DeNOC], float] = {Embedding: 0.1, DeNOC: 0.3}
-"""Condition of A and W, relative to that at the selection, at which others are selected. Positions
-of the independent joints of `DeNOC` determine all others, so that their errors are amplified, too.
-"""
-
 
 def coordinates_element(
-    model: Model, method: Embedding | DeNOC, q: Array, tolerance: float = 0.0
+    model: Model, method: LoopMethod, q: Array, tolerance: float = 0.0
 ) -> LoopCoordinates:
     """Return the element that holds W; its size is that at the configuration q, shape (nq,).
 
@@ -52,13 +46,13 @@ def coordinates_element(
         DomainError: If joints are named that are not a basis of the permitted velocities.
     """
     count = _independent(model, q, np.asarray(loop_jacobian(model, q)), tolerance)
-    if isinstance(method, Embedding) and method.independent:
+    if method.independent:
         for name in method.independent:
             model.joint(name)
         given = sum(model.joint(name).nv for name in method.independent)
         if given != count:
             raise DomainError(
-                "Embedding.independent",
+                f"{type(method).__name__}.independent",
                 f"joints with {count} velocities, the degrees of freedom of {model.name!r} here",
                 f"{', '.join(method.independent)} with {given}",
                 advice="leave them out to have them selected",
@@ -73,7 +67,7 @@ def _independent(model: Model, q: Array, A: Array, tolerance: float) -> int:
     return model.nv - len(total_pivots(A, cut=cut).columns)
 
 
-def select_coordinates(model: Model, method: Embedding | DeNOC, q: Array, count: int) -> Array:
+def select_coordinates(model: Model, method: LoopMethod, q: Array, count: int) -> Array:
     """Return the states of the element at a configuration: condition of W, then W by rows.
 
     The condition is zero where no choice determines all velocities.
@@ -84,24 +78,20 @@ def select_coordinates(model: Model, method: Embedding | DeNOC, q: Array, count:
         q: Configuration [m or rad], shape (nq,).
         count: Degrees of freedom at the start of the first case.
     """
-    if isinstance(method, Embedding) and method.independent:
-        W = np.eye(model.nv)[model.indices(list(method.independent), of="v")]
-        return _conditioned(model, W, q, count)
     A = np.array(loop_jacobian(model, q))
-    if isinstance(method, Embedding):
-        return _conditioned(model, BASES[method.basis](A, model.nv - count), q, count)
-    legs = platform_on_legs(model, method.platform)
-    # joints of the base stay independent
-    A[:, list(legs.moving)] = 0.0
-    return _conditioned(model, BASES["gauss"](A, model.nv - count), q, count)
+    return _conditioned(model, method.select(model, A, count), q, count)
 
 
-def select_motors(model: Model, method: DeNOC, q: Array, count: int) -> Array:
-    """Return the same for the start of a run by `DeNOC`: the motors where they serve."""
-    found = select_coordinates(model, method, q, count)
-    motors = sorted(platform_on_legs(model, method.platform).independent)
-    own = _conditioned(model, np.eye(model.nv)[motors], q, count)
-    if not own[0] > MAX_LOSS[DeNOC] * found[0]:
+def select_at_start(model: Model, method: LoopMethod, q: Array, count: int) -> Array:
+    """Return the same for the start of a run: the velocities that are preferred, where they serve.
+
+    Those of `DeNOC` are the motors.
+    """
+    found, preferred = select_coordinates(model, method, q, count), method.preferred(model)
+    if not preferred:
+        return found
+    own = _conditioned(model, np.eye(model.nv)[list(preferred)], q, count)
+    if not own[0] > method.max_loss * found[0]:
         return found
     # the condition that others would have is the one to be lost
     return np.array([found[0], *own[1:]])
@@ -118,7 +108,7 @@ def _conditioned(model: Model, W: Array, q: Array, count: int) -> Array:
 
 
 def _starting_row(
-    model: Model, method: Embedding | DeNOC, q: Array, count: int, tolerance: float
+    model: Model, method: LoopMethod, q: Array, count: int, tolerance: float
 ) -> Array:
     """Return the states of the element at the start of a case.
 
@@ -134,14 +124,10 @@ def _starting_row(
             f"one with {own}: one of them is singular",
             advice="start elsewhere, or write loops=tb.Projection()",
         )
-    if isinstance(method, DeNOC):
-        found = select_motors(model, method, q, count)
-    else:
-        found = select_coordinates(model, method, q, count)
-    named = method.independent if isinstance(method, Embedding) else ()
+    found, named = select_at_start(model, method, q, count), method.independent
     if not found[0] > 0.0:
         raise DomainError(
-            "Embedding.independent" if named else "q",
+            f"{type(method).__name__}.independent" if named else "q",
             "joints whose velocities determine all others",
             f"{', '.join(named) or 'joints selected here'}, which do not at this configuration",
             advice="name others, or leave them out to have them selected"
@@ -154,7 +140,6 @@ def _starting_row(
 def starting_coordinates(system: System, q: Array) -> Array:
     """Return the states of the element for each case, shape (cases, states); q has (cases, nq)."""
     method, place = system.loops, system.held_loops.coordinates
-    assert isinstance(method, (Embedding, DeNOC))
     assert place is not None
     how = (place.rows, system.loops.redundancy_tolerance)
     return np.array([_starting_row(system.model, method, one, *how) for one in q])
@@ -165,14 +150,12 @@ def coordinates_events(system: System) -> tuple[Event, ...]:
     method, place = system.loops, system.held_loops.coordinates
     if place is None:
         return ()
-    assert isinstance(method, (Embedding, DeNOC))
     model = system.model
-    # named joints are a choice for the start
-    later = Embedding(method.basis, method.decay) if isinstance(method, Embedding) else method
+    later = method.after_start()
 
     def loss(state: State) -> Any:
         condition, now = system.held_loops.coordinates_condition(state.q.tolist(), state.x.tolist())
-        return now - MAX_LOSS[type(method)] * condition
+        return now - method.max_loss * condition
 
     def select(state: State) -> dict[str, Array]:
         x = np.array(state.x, dtype=np.float64)

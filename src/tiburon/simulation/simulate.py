@@ -56,9 +56,7 @@ from tiburon.loops.loop_method import LoopMethod, checked_loops
 from tiburon.loops.stabilization import (
     PROJECTION,
     DeNOC,
-    Embedding,
     Penalty,
-    Projection,
 )
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
@@ -361,7 +359,7 @@ def _prepare(given: SimpleNamespace) -> Preparation:
     if model.contact_pairs or place is not None or contact is not DEFAULT_CONTACT:
         touching = contact_elements(model, place or DEFAULT_WORLD, contact)
         extra = (*extra, *touching)
-    if isinstance(loops, (Embedding, DeNOC)):
+    if loops.is_guided:
         extra = (*extra, *_coordinates(model, loops, given.q))
     if isinstance(loops, Penalty) and model.loops and not integrator.is_adaptive:
         extra = (*extra, *_soft_loops(model, loops, extra, integrator))
@@ -466,7 +464,7 @@ def _laws(given: SimpleNamespace, method: Method, dt: float) -> tuple[LawChoice,
     why = ""
     if method.has_memory or method.keeps_inertia:
         why = "take tb.RK4, whose steps do not depend on those before, or a smaller dt"
-    elif not isinstance(given.loops, Projection):
+    elif not given.loops.projects:
         why = "write loops=tb.Projection(), or take a smaller dt"
     elif getattr(given.contact, "law", None) == "convex":
         why = "write contact=tb.RigidContact(), or take a smaller dt"
@@ -730,7 +728,7 @@ def _refuse_loops(
             "got none; leave it out",
             name=model.name,
         )
-    if isinstance(loops, Projection):
+    if loops.projects:
         return
     refuse_method(integrator, "loops")
     if exact or any(element.ends_steps for element in touching):
@@ -783,9 +781,7 @@ def _soft_loops(
     return () if found is None else (found,)
 
 
-def _coordinates(
-    model: Model, loops: Embedding | DeNOC, q: ArrayLike | None
-) -> tuple[Element, ...]:
+def _coordinates(model: Model, loops: LoopMethod, q: ArrayLike | None) -> tuple[Element, ...]:
     """Return the element that holds the independent velocities; none for trees."""
     if not model.loops:
         # refused with the other options
@@ -813,7 +809,7 @@ def _refuse_prescribed(setup: RunSetup, exact: bool, integrator: Integrator) -> 
             name=name,
         )
     refuse_method(integrator, "prescribed joints")
-    if not isinstance(setup.loops, Projection):
+    if not setup.loops.projects:
         raise ModelError(
             f"prescribed joint {name!r}: loops are closed by projection around prescribed joints; "
             "write loops=tb.Projection()",
