@@ -234,22 +234,28 @@ class Element:
     """Whether a step begins with its forces of the last one."""
 
     ends_steps: ClassVar[bool] = False
-    """Whether impulses act at the end of each step; see `carried_forces`."""
+    """Whether impulses act at the end of each step, as those of rigid contact do."""
 
     is_event_driven: ClassVar[bool] = False
-    """Whether it constrains accelerations, in modes that events change; see `held_contacts`."""
+    """Whether it constrains accelerations in modes that events change, as exact contact does; see
+    `held_contacts`."""
 
     is_located: ClassVar[bool] = False
     """Whether what it touches is located outside of compiled code."""
 
-    prescribes: ClassVar[bool] = False
-    """Whether joints follow paths; see `prescribed`."""
+    stops_joints: ClassVar[bool] = False
+    """Whether it stops joints at their limits."""
 
     holds_loops: ClassVar[bool] = False
     """Whether it exerts the constraint forces of loops."""
 
     switched_loop: ClassVar[str] = ""
     """Name of the loop that its states open and close: 1 or 0, then the set points."""
+
+    @property
+    def prescribes(self) -> bool:
+        """Whether joints follow paths; see `prescribed`."""
+        return type(self).prescribed is not Element.prescribed
 
     def prescribed(
         self, model: Model, time: Scalar, p: Scalars, tables: Scalars

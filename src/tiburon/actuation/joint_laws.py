@@ -715,6 +715,11 @@ class JointLaws(Element):
         """The same friction, damping and springs as forces of a state."""
         return LawsAtStages(self.name, self)
 
+    @property
+    def stops_joints(self) -> bool:  # type: ignore[override]
+        """Whether any of them is a stop."""
+        return any(any(law.ends) for law in self.laws)
+
     def stage_inertias(self, model: Model, p: Scalars) -> dict[int, Scalar]:
         """Return what damping and springs add to armatures at stages, by velocity variable."""
         found: dict[int, Scalar] = {}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Hashable
+from typing import ClassVar
 
 import numpy as np
 
@@ -108,6 +109,8 @@ class JointStops(Element):
 
     stops: tuple[JointStop, ...]
     """One per limited degree of freedom."""
+
+    stops_joints: ClassVar[bool] = True
 
     @classmethod
     @public

@@ -7,7 +7,7 @@ and puts the joint back onto its path after every step, so that it has no trunca
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -50,8 +50,6 @@ class PrescribedMotion(Element):
 
     case: float = 0.0
     """Which of several splines this case follows; a run-time parameter."""
-
-    prescribes: ClassVar[bool] = True
 
     @property
     def is_formula(self) -> bool:

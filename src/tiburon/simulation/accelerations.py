@@ -10,6 +10,7 @@ from tiburon.actuation.piecewise import Prescribed
 from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector
+from tiburon.errors import ModelError
 from tiburon.functions.dynamics import tree_motion
 from tiburon.loops.inverse import hybrid_with_loops
 from tiburon.loops.loop_method import Guided
@@ -42,6 +43,11 @@ def accelerations(
         guided: What independent velocities determine in this state; see `LoopMethod.motion`.
     """
     if system.partition is not None and system.partition.computes:
+        if prescribed:
+            raise ModelError(
+                "partition: joints follow paths, which parts that compute accelerations do not "
+                "know; simulate the robot undivided"
+            )
         found_in_parts: tuple[Scalars, Scalars] = system.partition.accelerations(
             system, here, q, v, x, force
         )

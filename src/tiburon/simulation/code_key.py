@@ -153,6 +153,13 @@ class CodeKey:
                 names.append((frames, sorted(driving.outputs)))
                 results += (*driving.force, *pushes, *driving.rates, *one.updated(now))
                 results += (driving.outputs[name] for name in sorted(driving.outputs))
+                names.append(_flags(one.element))
+                for joint in one.element.prescribed(model, time, now.p, now.tables):
+                    names.append((joint.q, joint.v))
+                    results += (value for part in joint.sample for value in part)
+                added = one.element.stage_inertias(model, now.p)
+                names.append(tuple(added))
+                results += (*added.values(), *(one.element.carried_forces(now.z) or ()))
             return results
 
         try:
@@ -191,6 +198,18 @@ class CodeKey:
                 _bits(system.first_control_states()),
             ]
         return (*parts, structure_text(self.structure(system.fixed)))
+
+
+def _flags(element: Element) -> Hashable:
+    """Return what an element says that it is to a run."""
+    return (
+        element.starts_steps,
+        element.ends_steps,
+        element.is_event_driven,
+        element.is_located,
+        element.holds_loops,
+        element.switched_loop,
+    )
 
 
 def _bits(values: Any) -> bytes:

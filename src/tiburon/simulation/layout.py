@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from tiburon.actuation.element import Element, ElementContext, check_count
+from tiburon.arguments import public
 from tiburon.errors import ModelError, ShapeError
 from tiburon.model import Model
 from tiburon.results.header import Column, state_columns
@@ -76,6 +77,7 @@ class Placed(NamedTuple, Generic[E]):
         return found
 
 
+@public
 class Layout:
     """The values of a robot with its elements and controller, in order.
 
@@ -187,6 +189,11 @@ class Layout:
     def prescribes(self) -> bool:
         """Whether joints follow given paths."""
         return any(element.prescribes for element in self.elements)
+
+    @cached_property
+    def stops_joints(self) -> bool:
+        """Whether joints have stops."""
+        return any(element.stops_joints for element in self.elements)
 
     @cached_property
     def event_driven(self) -> Placed[Element] | None:

@@ -9,8 +9,6 @@ import warnings
 import numpy as np
 
 from tiburon.actuation.element import per_degree_of_freedom
-from tiburon.actuation.joint_laws import JointLaws
-from tiburon.actuation.joint_stops import JointStops
 from tiburon.actuation.passive import is_axial
 from tiburon.arguments import caller_level
 from tiburon.arrays import Array, NDArray
@@ -48,10 +46,7 @@ def within_limits(system: System, q: Array) -> Array:
         system: The robot and its elements.
         q: Positions [m or rad], shape (cases, nq).
     """
-    laws = system.find(JointLaws)
-    at_ends = laws is not None and any(any(law.ends) for law in laws.element.laws)
-    stops = at_ends or system.find(JointStops) is not None
-    return moved_to_limits(system.model, q) if stops else q
+    return moved_to_limits(system.model, q) if system.stops_joints else q
 
 
 def moved_to_limits(model: Model, q: Array) -> Array:

@@ -30,7 +30,7 @@ from tiburon.actuation.joint_laws import (
     sampled_positions,
     unresolved_laws,
 )
-from tiburon.actuation.prescribed import CASE, PrescribedMotion, cases_of, prescribed_motions
+from tiburon.actuation.prescribed import CASE, cases_of, prescribed_motions
 from tiburon.actuation.servo_drive import set_points
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
@@ -433,8 +433,6 @@ def _prepare(given: SimpleNamespace) -> Preparation:
     check_sensors(setup.sensors)
     if loops is not PROJECTION:
         _refuse_loops(setup, touching, exact, integrator)
-    if motions:
-        _refuse_prescribed(setup, exact, integrator)
     if varied is not None and GEOMETRY in varied.rows:
         _refuse_geometry(setup, touching, exact)
     if varied is not None or parted is not None:
@@ -443,6 +441,8 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         system = around.system()
     else:
         system = around.system(extra, **setup.system_options())
+    if system.prescribes:
+        _refuse_prescribed(setup, exact, integrator)
     if not model.nq + system.nx:
         raise ModelError(
             f"model {model.name!r}: expected a joint that moves, got none; give a body another "
@@ -799,7 +799,7 @@ def _refuse_prescribed(setup: RunSetup, exact: bool, integrator: Integrator) -> 
     """Refuse runs in which joints cannot follow paths."""
     model, joints = (
         setup.model,
-        [e.joint for e in setup.elements if isinstance(e, PrescribedMotion)],
+        [getattr(e, "joint", e.name) for e in setup.elements if e.prescribes],
     )
     name = joints[0]
     if exact:
