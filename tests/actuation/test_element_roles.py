@@ -33,7 +33,7 @@ FALLING = tb.Model(
 def swung(*elements, model=ARM, **options):
     how = {"q": [0.4, 0.2], "v": [0.0, 0.5], "execution": QUIET, **options}
     if "contact" not in how:
-        how["method"] = tb.RK4(dt=1e-3)
+        how.setdefault("method", tb.RK4(dt=1e-3))
     return tb.simulate(model, 0.05, elements=elements, **how)
 
 
@@ -52,7 +52,7 @@ class Crank(tb.Element):
 
 
 class Flywheel(tb.Element):
-    """Adds inertia at the elbow within steps."""
+    """Adds inertia at the elbow at the stages of steps."""
 
     def __init__(self, inertia):
         self.name, self.inertia = "flywheel", inertia
@@ -102,7 +102,7 @@ def test_prescribed_joints_of_elements_are_refused_like_others():
         swung(Crank(0.5), contact=tb.ExactContact(), model=FALLING, world=FLOOR)
 
 
-def test_inertia_that_an_element_adds_is_that_of_an_armature():
+def test_inertia_that_an_element_adds_at_stages_is_that_of_an_armature():
     """The motion of a robot whose motor has it; others have other motions."""
     bodies = ARM.bodies
     first = swung(Flywheel(0.3))
@@ -120,10 +120,12 @@ def test_inertia_that_an_element_adds_is_that_of_an_armature():
 
 
 def test_forces_that_elements_carry_act_within_the_next_step():
-    """As the same torque by a command."""
+    """As the same torque by a command; recorded accelerations have them, too."""
     run = swung(Carried(0.4))
     known = swung(command={"elbow": 0.8})
     assert_close(run.q, known.q)
+    accelerations = (one.get("joint_acceleration").values for one in (run, known))
+    assert_close(*accelerations)
     assert np.abs(run.q - swung().q).max() > 1e-4
 
 

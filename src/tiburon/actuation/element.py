@@ -271,7 +271,10 @@ class Element:
         return ()
 
     def stage_inertias(self, model: Model, p: Scalars) -> Mapping[int, Scalar]:
-        """Return what it adds to armatures within a step, by velocity variable [kg or kg m^2].
+        """Return what it adds to armatures at the stages of a step, by velocity [kg or kg m^2].
+
+        Laws of joints do whose end of step corrects it; accelerations that are recorded are those
+        without.
 
         Args:
             model: The robot.

@@ -69,6 +69,9 @@ def reached(
     here, driving, _ = system.acting(q, v, x, u, time, p, updated=True)
     prescribed = system.prescribed(time, p)
 
+    # contacts push by the forces of their points instead
+    driving.force = list(system.with_carried_forces(driving.force, q, u, besides=contact))
+
     def moved() -> tuple[Scalars, Scalars]:
         return accelerations(system, here, q, v, x, driving.force, prescribed, guided)
 

@@ -164,11 +164,16 @@ class System(Layout):
             contacts = held, pushing
         return (*vd, *driving.rates, *own), tuple(forces), contacts
 
-    def with_carried_forces(self, force: Scalars, q: Scalars, u: Scalars) -> Scalars:
-        """Return joint forces with those of elements in the last step that act in this one."""
+    def with_carried_forces(
+        self, force: Scalars, q: Scalars, u: Scalars, besides: Placed[Any] | None = None
+    ) -> Scalars:
+        """Return joint forces with those of elements in the last step that act in this one.
+
+        Those of one element may be left out.
+        """
         for one in self.placed:
             carried = one.element.carried_forces(u[self.discrete][one.z])
-            if carried is not None:
+            if carried is not None and one is not besides:
                 own = self.held_loops.manifold().reexpress(carried, tuple(self.model.neutral()), q)
                 force = tuple(a + b for a, b in zip(force, own, strict=True))
         return force
