@@ -159,7 +159,7 @@ def test_a_controller_that_is_held_too_long_is_named():
 def test_the_failed_step_is_not_compiled_again_where_nothing_touched(monkeypatch):
     """What the step left says so: diagnosis costs no compilation."""
     hit = []
-    monkeypatch.setattr(tb.System, "contact_failure", lambda *_: hit.append(1))
+    monkeypatch.setattr("tiburon.simulation.diagnosis._failure", lambda *_: hit.append(1))
     rope = tb.Spring("rope", "world", "trunk", stiffness=1e9, rest_length=0.1)
     dog, floor = tb.load("quadruped"), tb.World(ground=tb.Ground(height=-50.0))
     run = tb.simulate(
