@@ -260,5 +260,5 @@ MEASUREMENT = Measurement(
     "gymnasium",
     "Robots of Gymnasium in contact, with the steps of their files",
     run,
-    place=25,
+    place=19,
 )

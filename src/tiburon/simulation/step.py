@@ -218,8 +218,8 @@ class Stepping:
             # held values pass through the traced function only where the end changes them
             found = step(q, w, memory, u, h, time)
             if reuses and one_step and system.ends_in_contact and parted is None:
-                acts, first = system.first_contact_forces(u, found[3])
-                found = where_needed(acts, lambda: step(q, w, memory, first, h, time), found)
+                anew, revised = system.revised_contact_forces(u, found[3])
+                found = where_needed(anew, lambda: step(q, w, memory, revised, h, time), found)
             q, w, memory, held = found
             return q, w, memory, held or u
 

@@ -446,18 +446,18 @@ class System:
         whole, at_end = (manifold.reexpress(one, neutral, q) for one in forces)
         return act, whole, at_end
 
-    def first_contact_forces(self, u: Scalars, trial: Scalars) -> tuple[Any, Scalars]:
-        """Return whether a step is the first one with contact forces, and held values with them.
+    def revised_contact_forces(self, u: Scalars, trial: Scalars) -> tuple[Any, Scalars]:
+        """Return whether a step is taken anew with other contact forces, and held values with them.
 
         Args:
             u: Held values at the start of a step.
-            trial: Those after it, if no contact forces act within it.
+            trial: Those after it.
         """
         assert self.contact is not None
         element, at_z, _ = self.contact
         assert isinstance(element, RigidContactElement)
         z = list(u[self.discrete])
-        acts, z[at_z] = element.first_states(tuple(z[at_z]), trial[self.discrete][at_z])
+        acts, z[at_z] = element.revised_states(tuple(z[at_z]), trial[self.discrete][at_z])
         return acts, (*u[: self.discrete.start], *z)
 
     def without_contact_forces(self, u: Scalars) -> Scalars:
