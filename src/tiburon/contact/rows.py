@@ -65,7 +65,7 @@ it jumps: it runs over flat sides of a rolling ellipsoid tens of times as fast a
 JUMP_LENGTH = 1e-6
 """Way of a contact point that is no jump [m]."""
 
-MOST_TURN = 0.15
+MOST_TURN = 0.03
 """Change of the lever arm of a contact point relative to its length above which it jumps: as on the
 rim of a disc that falls flat. Forces with the arms of both ends would not do the work of the way
 between."""
