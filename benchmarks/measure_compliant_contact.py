@@ -237,4 +237,4 @@ def _peer(robot: _Robot, cone: str, solver: str) -> tuple[Any, Any, Any, float]:
     return peer, data, rows, -min(contact.dist for contact in data.contact)
 
 
-MEASUREMENT = Measurement("compliant-contact", "Compliant contact, time of a step", run, place=19)
+MEASUREMENT = Measurement("compliant-contact", "Compliant contact, time of a step", run, place=20)

@@ -176,5 +176,5 @@ def _compare(model: Any, world: Any, step: Any, q: Any, v: Any, tau: Any, z: Any
 
 
 MEASUREMENT = Measurement(
-    "contact-derivative", "Derivative of a step with rigid contact", run, place=22
+    "contact-derivative", "Derivative of a step with rigid contact", run, place=23
 )

@@ -178,5 +178,5 @@ def _fmu(duration: float) -> Iterator[Figure]:
 
 
 MEASUREMENT = Measurement(
-    "frameworks", "Forward dynamics from JAX, PyTorch and CasADi; FMI; one thread", run, place=26
+    "frameworks", "Forward dynamics from JAX, PyTorch and CasADi; FMI; one thread", run, place=27
 )

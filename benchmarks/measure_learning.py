@@ -121,5 +121,5 @@ MEASUREMENT = Measurement(
     "learning",
     f"Environments for learning, {SIZE} robots",
     run,
-    place=24,
+    place=25,
 )

@@ -242,4 +242,4 @@ def _figures(case: Case, daqp: Any, duration: float) -> Iterator[Figure]:
     )
 
 
-MEASUREMENT = Measurement("load-sharing", "Load sharing, time of a problem", run, place=20)
+MEASUREMENT = Measurement("load-sharing", "Load sharing, time of a problem", run, place=21)

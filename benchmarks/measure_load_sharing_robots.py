@@ -392,5 +392,5 @@ class _one_thread:
 
 
 MEASUREMENT = Measurement(
-    "load-sharing-robots", "Load sharing of robots, time of a state", run, place=21
+    "load-sharing-robots", "Load sharing of robots, time of a state", run, place=22
 )

@@ -474,4 +474,4 @@ def _long_chain(repeats: int) -> Iterator[Figure]:
             )
 
 
-MEASUREMENT = Measurement("processes", "One robot in parts", run, place=25)
+MEASUREMENT = Measurement("processes", "One robot in parts", run, place=26)

@@ -147,4 +147,4 @@ def _write_block(store: Any, block: int, kind: Any) -> None:
     path.write_text(json.dumps({"receipt": text, "checksum": digest}))
 
 
-MEASUREMENT = Measurement("sweeps", "Sweeps over designs", run, place=23)
+MEASUREMENT = Measurement("sweeps", "Sweeps over designs", run, place=24)

@@ -44,7 +44,7 @@ GROUPS = {
     "Water": ("water",),
     "Runs over time": ("simulation", "sweeps", "learning", "processes", "frameworks"),
     "Closed mechanisms": ("loops", "loop-runs"),
-    "Contact": ("contact", "compliant-contact", "contact-derivative"),
+    "Contact": ("contact", "compliant-contact", "gymnasium", "contact-derivative"),
     "Load sharing": ("load-sharing", "load-sharing-robots"),
     "First calls": ("compile", "cached-call", "import", "loading"),
 }

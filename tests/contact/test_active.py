@@ -45,7 +45,7 @@ def heap(seed: int, *, coupled: bool = False) -> tb.Model:
 
 @functools.cache
 def fallen(seed: int, *, coupled: bool = False) -> tuple[tb.Model, np.ndarray, np.ndarray]:
-    """Return arms that have fallen onto the ground and each other, at three times of their run."""
+    """Return arms that have fallen onto the ground and each other, at four times of their run."""
     model = heap(seed, coupled=coupled)
     q = model.neutral()
     for place, name in enumerate(model.q_names):
@@ -53,7 +53,7 @@ def fallen(seed: int, *, coupled: bool = False) -> tuple[tb.Model, np.ndarray, n
             q[place] = {"f0": 0.2, "f3": 0.5, "f5": 0.8}[name.split(".")[0]]
     v = np.random.default_rng(seed).normal(size=model.nv)
     run = tb.simulate(
-        model, 0.6, q=q, v=v, world=FLOOR, method=tb.RK4(dt=2e-3), record=tb.Record(every=100)
+        model, 0.8, q=q, v=v, world=FLOOR, method=tb.RK4(dt=2e-3), record=tb.Record(every=100)
     )
     return model, run.q[1:], run.v[1:]
 
@@ -91,7 +91,7 @@ def stepped(model, q, v, *, chosen, held=(), bounds=None, acting=None, h=2e-3):
     return found, points
 
 
-@pytest.mark.parametrize("place", [1, 2])
+@pytest.mark.parametrize("place", [2, 3])
 @pytest.mark.parametrize("acts", [0.0, 1.0])
 @pytest.mark.parametrize(("seed", "coupled"), [(0, False), (1, True), (2, False), (3, True)])
 def test_points_that_come_near_make_the_step_of_all(seed, coupled, acts, place):

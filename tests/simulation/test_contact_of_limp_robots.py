@@ -106,7 +106,7 @@ def test_limp_robots_fall_with_all_steps_solved(robot, tmp_path):
     own = run.z[..., 4 * gaps.shape[1] :]
     assert own[..., 0].max() <= 1e-8
     assert own[..., 1].max() <= 500
-    # impulses act where velocities at the start of a step lead: of first order
+    # where something lands, forces of the last step are no exact guess of those of this one
     energy = run.get("total_energy").values
     kinetic = (energy - energy.min(axis=0)).max(axis=0)
-    assert np.all(np.diff(energy, axis=0) < 5e-5 * kinetic)
+    assert np.all(np.diff(energy, axis=0) < 1e-4 * kinetic)

@@ -183,7 +183,7 @@ def test_a_box_that_lands_with_slip_does_not_move_light_plates(mass, plates, til
 
     Plates that are not light may move once, by less than a third of what the box moves in the step.
     """
-    # residuals are relative to the impulses of the box; moments have a hundred times the tolerance
+    # residuals are relative to the impulses of the box, which are up to 1e6 times those of a plate
     tolerance = min(1e-8, 1e-6 * mass)
     run, time = landing(
         mass,
@@ -194,6 +194,10 @@ def test_a_box_that_lands_with_slip_does_not_move_light_plates(mass, plates, til
     )
     assert run.status.tolist() == ["finished"] * 4
     moved = 2e-8 if mass <= 1e-2 else CARRIED_SPEED * 1e-3 * ALONG
+    if mass < 1e-2:
+        # friction above and below a lighter plate is the same but for the tolerance, and nothing
+        # else holds it: in the step of landing it may move by 0.1 % of what the box does
+        moved = 1e-3 * 1e-3 * ALONG
     for i in range(plates):
         there = [0.0, 0.0, 0.01 + 0.02 * i]
         assert np.abs(run.q[..., 7 * i + 4 : 7 * i + 7] - there).max() < moved
@@ -201,7 +205,7 @@ def test_a_box_that_lands_with_slip_does_not_move_light_plates(mass, plates, til
     left, speed = 0.02 - time, ALONG + along * time - FRICTION * (DOWN + down * time)
     x = ALONG * time + 0.5 * along * time**2
     x += speed * left + 0.5 * (along - FRICTION * down) * left**2
-    # the tolerance of moments, 1e-6 of what moves the box by 0.1 mm; where plates move, friction
+    # the tolerance of moments, of what moves the box by 0.1 mm; where plates move, friction
     # may act on the box for one step more or less
     missed = 1e-9 if mass <= 1e-2 else FRICTION * 9.81 * 1e-6
     assert np.abs(run.q[-1, :, 7 * plates + 4] - x).max() < missed

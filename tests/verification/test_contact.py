@@ -22,13 +22,14 @@ def test_block_sticks_below_the_angle_of_friction():
     run = tb.simulate(BLOCK, 10.0, q=start, world=world, record=tb.Record(dt=1.0))
     # tolerance of the solver in the first steps, which begin without known forces
     assert np.abs(run.q[-1] - start).max() < 1e-9
-    assert np.abs(run.q[-1] - run.q[1]).max() < 1e-14
+    # rounding: of the forces of the last step, and of the impulses that replace them
+    assert np.abs(run.q[-1] - run.q[1]).max() < 1e-13
     assert run.contact_summary().depth.max() < 1e-11
 
 
 @pytest.mark.slow
 def test_block_sticks_for_an_hour_below_the_angle_of_friction():
-    """Steps of 4 ms, 900 000 of them: less than 1e-9 m."""
+    """Steps of 4 ms, 900 000 of them: less than 1e-9 m, and nothing but rounding after the first."""
     mu = 0.4
     world = slope(math.degrees(0.999 * math.atan(mu)), static_friction=mu)
     start = resting(SIZE[2] / 2)
@@ -37,7 +38,7 @@ def test_block_sticks_for_an_hour_below_the_angle_of_friction():
     )
     assert run.status == "finished"
     assert np.abs(run.q - start).max() < 1e-9
-    assert np.abs(run.q[-1] - run.q[1]).max() < 1e-12
+    assert np.abs(run.q[-1] - run.q[1]).max() < 5e-12
 
 
 @pytest.mark.parametrize("kick", [0.0, 0.3])

@@ -108,7 +108,7 @@ def test_ellipsoids_that_roll_and_slide_keep_their_energy_to_second_order(fricti
 
 
 def test_a_ball_that_rolls_does_not_slip():
-    """Rolling on level ground is an exact solution, at any speed of the rim."""
+    """Rolling on level ground is no slip at any speed of the rim; free balls move as accurately."""
     r = 0.05
     ball = tb.Body(
         "ball",
@@ -124,7 +124,8 @@ def test_a_ball_that_rolls_does_not_slip():
         # both in body axes: the slip is what the spin does not explain of the speed
         speed, spin = np.linalg.norm(end[3:]), np.linalg.norm(end[:3])
         assert abs(speed - r * spin) < 1e-6 * w * r
-        assert run.q[-1, 4] == pytest.approx(0.5 * w * r, rel=1e-6)
+        # what RK4 misses of a velocity that turns in body axes, also in flight
+        assert run.q[-1, 4] == pytest.approx(0.5 * w * r, rel=(1e-3 * w) ** 4 / 24.0)
 
 
 def hold(robot, stand):

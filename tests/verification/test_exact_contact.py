@@ -433,17 +433,18 @@ def test_rigid_steps_of_a_landing_quadruped_converge_to_the_event_driven_run():
     q = stand.copy()
     q[6] += 0.05
     q[:4] = np.array([0.995, 0.08, 0.05, 0.02]) / np.linalg.norm([0.995, 0.08, 0.05, 0.02])
-    start = {"q": q, "v": np.r_[np.zeros(3), 0.3, 0.1, np.zeros(13)], "world": world}
-    run = exact(dog, 0.5, control=hold, **start)
-    assert run.outcome.status == "finished"
-    assert {"impact", "touch_down", "slip", "stick", "lift_off"} <= set(kinds(run))
-    steps = np.array([1e-3, 5e-4, 2.5e-4])
-    errors = [
-        np.abs(
-            tb.simulate(dog, 0.5, control=hold, method=tb.RK4(dt=dt), **start).q[-1] - run.q[-1]
-        ).max()
-        for dt in steps
-    ]
+    steps, errors = np.array([1e-3, 5e-4, 2.5e-4]), []
+    # at which instants of their steps feet land is chance: mean of several starts
+    for speed in (0.3, 0.2, 0.1, 0.0):
+        start = {"q": q, "v": np.r_[np.zeros(3), speed, 0.1, np.zeros(13)], "world": world}
+        run = exact(dog, 0.5, control=hold, **start)
+        assert run.outcome.status == "finished"
+        assert {"impact", "touch_down", "slip", "stick", "lift_off"} <= set(kinds(run))
+        ends = [
+            tb.simulate(dog, 0.5, control=hold, method=tb.RK4(dt=dt), **start).q[-1] for dt in steps
+        ]
+        errors.append([np.abs(end - run.q[-1]).max() for end in ends])
+    errors = np.mean(errors, axis=0)
     assert np.polyfit(np.log(steps), np.log(errors), 1)[0] > 0.9
     assert errors[-1] < 5e-4
 

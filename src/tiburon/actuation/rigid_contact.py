@@ -47,6 +47,10 @@ OWN_STATES = (
 START = -1.0
 """What the state "acting" is before the first step of a run."""
 
+REVISED = -2.0
+"""What it is after a step with forces of the last one that are none of this: the step is taken
+anew, without them."""
+
 
 @record
 class RigidContactElement(ContactElement):
@@ -56,11 +60,11 @@ class RigidContactElement(ContactElement):
     over the step on the first body, world axes [N], and whether the point sticks; then the residual
     of the impulses, the number of iterations that found them, the number of the point with the
     largest residual, whether the forces act within the next step (2 if they did in the last one, -1
-    before the first step), and the largest residual so far with its point; the deepest penetration
-    at the start of a step so far [m] with its point and time [s]; then the peak force of each
-    point; last the joint forces that act within the next step, and those with the lever arms of the
-    end of the last one [N or N m], of joints that turn in world axes; and the force of each point
-    with the directions of the end of the last step [N].
+    before the first step, -2 if they should not), and the largest residual so far with its point;
+    the deepest penetration at the start of a step so far [m] with its point and time [s]; then the
+    peak force of each point; last the joint forces that act within the next step, and those with the
+    lever arms of the end of the last one [N or N m], of joints that turn in world axes; and the force
+    of each point with the directions of the end of the last step [N].
     """
 
     ends_steps: ClassVar[bool] = True
@@ -213,7 +217,9 @@ class RigidContactElement(ContactElement):
         *_, largest, place, depth, deepest, when = z[self.own_states]
         larger = found.residual > largest
         own = (found.residual, found.sweeps, found.worst)
-        acts = np.where(found.lasts, np.where(z[self._act] > 0.5, 2.0, 1.0), 0.0)
+        acted = z[self._act] > 0.5
+        acts = np.where(found.lasts, np.where(acted, 2.0, 1.0), 0.0)
+        acts = np.where(acted & found.differs, REVISED, acts)
         largest, place = (np.where(larger, a, b) for a, b in ((own[0], largest), (own[2], place)))
         least = functools.reduce(np.minimum, gaps)
         depths = where_needed(
@@ -249,21 +255,26 @@ class RigidContactElement(ContactElement):
         """Place of the state that tells whether forces act within the next step."""
         return int(self.own_states.start) + OWN_STATES.index("acting")
 
-    def first_states(self, z: Scalars, trial: Scalars) -> tuple[Any, Scalars]:
-        """Return whether the first step of a run has forces, and with which states it begins.
+    def revised_states(self, z: Scalars, trial: Scalars) -> tuple[Any, Scalars]:
+        """Return whether a step is taken anew, and the states with which it then begins.
 
-        Only joint forces then act: the lever arms of the trial are not those of the step.
+        The first step of a run has its own forces; only joint forces then act, since the lever arms
+        of the trial are not those of the step. Where those of the last step are none of this one,
+        none act.
 
         Args:
             z: Discrete states at the start of a step.
-            trial: Those after it, if no forces act within it.
+            trial: Those after it.
         """
         joints = self.peak_states.stop
-        acts = (z[self._act] < 0.5 * START) & (trial[self._act] > 0.5)
+        begins = (z[self._act] < 0.5 * START) & (trial[self._act] > 0.5)
+        differs = trial[self._act] < 0.5 * (START + REVISED)
         forces, points = self.acting(trial)[1], trial[len(z) - 3 * len(self.point_names) :]
         still = (0.0,) * len(forces)
         before = (*z[: self._act], 0.0, *z[self._act + 1 : joints])
-        return acts, (*before, *forces, *still, *points)
+        first, none = (*before, *forces, *still, *points), self.at_rest(z)
+        revised = tuple(np.where(differs, a, b) for a, b in zip(none, first, strict=True))
+        return begins | differs, revised
 
     def at_rest(self, z: Scalars) -> Scalars:
         """Return the states with forces that do not act within the next step."""

@@ -398,6 +398,10 @@ class RigidStep(NamedTuple):
     """Whether impulses are those of forces that last: like those of the last step, without a
     collision."""
 
+    differs: Any
+    """Whether forces of the last step are none of this one, without a collision: points are
+    elsewhere on their shapes, or impulses change by half of them or more."""
+
     forces: Sequence[Scalars] = ()
     """Forces of the points that have slots [N], where points were chosen (`contact/active.py`)."""
 
@@ -1116,7 +1120,7 @@ def rigid_step(
         lands,
         *_joint_impulses(compliance, y, acted, acting, bounds, pushes),
         bounces,
-        ~lands & _is_steady(p[: 3 * count], guess, acting),
+        *_steadiness(lands, _is_steady(p[: 3 * count], guess, acting), problem.jumped),
     )
 
 
@@ -1183,6 +1187,11 @@ def _is_steady(p: Sequence[Scalar], last: Sequence[Scalar], acting: ActingForces
     change = [a - b for a, b in zip(p, last, strict=True)]
     steady = 4.0 * _sum_of_products(change, change) < _sum_of_products(p, p)
     return steady if acting is None else steady | (acting.act < -0.5)
+
+
+def _steadiness(lands: Any, steady: Any, jumped: Scalar) -> tuple[Any, Any]:
+    """Return whether forces last, and whether those of the last step are none of this one."""
+    return ~lands & steady, (jumped > 0.5) | (~lands & ~steady)
 
 
 def _parts(found: Sequence[Scalar], contacts: int, size: int) -> list[list[Scalar]]:
@@ -1489,7 +1498,7 @@ def _active_step(
         lands,
         *_joint_impulses(compliance, y, acted, acting, bounds, p),
         bounces,
-        ~lands & _is_steady(own, found.guess, acting),
+        *_steadiness(lands, _is_steady(own, found.guess, acting), jumped),
         [tuple(one[4:]) for one in in_slots],
     )
 

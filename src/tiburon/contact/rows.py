@@ -65,6 +65,11 @@ it jumps: it runs over flat sides of a rolling ellipsoid tens of times as fast a
 JUMP_LENGTH = 1e-6
 """Way of a contact point that is no jump [m]."""
 
+MOST_TURN = 0.03
+"""Change of the lever arm of a contact point relative to its length above which it jumps: as on the
+rim of a disc that falls flat. Forces with the arms of both ends would not do the work of the way
+between."""
+
 LEAST_COSINE = 0.995
 """Cosine of the angle between normals at both ends of a step below which a contact point jumps:
 over the edge of a triangle, or of a body on another one."""
@@ -567,12 +572,14 @@ def jumps(
         return dot(way, way)
 
     way: Scalar = 0.0
-    for first, last in shapes:
-        arm = matrix_vector(transpose(first.R), subtract(before.point, first.p))
-        carried = add(last.p, matrix_vector(last.R, arm))
-        way = way + square(first.p, last.p) + square(before.point, carried)
-    far = square(before.point, after.point) > JUMP_RATIO * way + JUMP_LENGTH**2
     turned = dot(before.normal, after.normal) < LEAST_COSINE
+    for first, last in shapes:
+        lever = subtract(before.point, first.p)
+        carried = add(last.p, matrix_vector(last.R, matrix_vector(transpose(first.R), lever)))
+        way = way + square(first.p, last.p) + square(before.point, carried)
+        change = square(lever, subtract(after.point, last.p))
+        turned = turned | (change > MOST_TURN**2 * dot(lever, lever) + JUMP_LENGTH**2)
+    far = square(before.point, after.point) > JUMP_RATIO * way + JUMP_LENGTH**2
     return np.where(far | turned | (after.gap >= NO_CONTACT), 1.0, 0.0)
 
 

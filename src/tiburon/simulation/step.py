@@ -32,7 +32,7 @@ from tiburon.simulation.settling import settle_state
 from tiburon.simulation.soft_loops import end_with_soft_loops
 from tiburon.simulation.step_end import (
     end_of_step,
-    first_contact_forces,
+    revised_contact_forces,
     without_contact_forces,
 )
 from tiburon.simulation.surrounded import put_latest
@@ -230,8 +230,8 @@ class Stepping:
             # held values pass through the traced function only where the end changes them
             found = step(q, w, memory, u, h, time)
             if reuses and one_step and system.ends_in_contact and parted is None:
-                acts, first = first_contact_forces(system, u, found[3])
-                found = where_needed(acts, lambda: step(q, w, memory, first, h, time), found)
+                anew, revised = revised_contact_forces(system, u, found[3])
+                found = where_needed(anew, lambda: step(q, w, memory, revised, h, time), found)
             q, w, memory, held = found
             return q, w, memory, held or u
 

@@ -570,7 +570,7 @@ def _forces_after(posed: StepEnd, found: RigidStep | None, z: Scalars, h: Scalar
     return [*values, residual, np.where(residual > largest, residual, largest)]
 
 
-def first_contact_forces(system: "System", u: Scalars, trial: Scalars) -> tuple[Any, Scalars]:
+def revised_contact_forces(system: "System", u: Scalars, trial: Scalars) -> tuple[Any, Scalars]:
     """Return whether a step is the first one with contact forces, and held values with them.
 
     Args:
@@ -581,7 +581,7 @@ def first_contact_forces(system: "System", u: Scalars, trial: Scalars) -> tuple[
     rigid, z = system.find(RigidContactElement), list(u[system.discrete])
     assert rigid is not None
     before, after = tuple(z[rigid.z]), trial[system.discrete][rigid.z]
-    acts, z[rigid.z] = rigid.element.first_states(before, after)
+    acts, z[rigid.z] = rigid.element.revised_states(before, after)
     return acts, (*u[: system.discrete.start], *z)
 
 

@@ -89,10 +89,6 @@ LANDING_SHARE = 0.5
 held closed, and may be left open. Held, it would turn the body about itself to lift a contact
 nearby that closed earlier."""
 
-MOMENT_TOLERANCE = 100.0
-"""Residual at which moments end, relative to that of impulses: what they miss moves bodies once, by
-the length of the step times what the same residual of impulses would leave as velocity."""
-
 CHANGE_WEIGHT = 1.0 / 12.0
 """By how much less than half of a step the change of a force from the last step to this one acts.
 
@@ -179,8 +175,7 @@ class ContactStep(Primitive):
             )
             idle = m.mul(m.constant(IDLE_SHARE), steps.fine)
             enough = m.choose(last, steps.fine, idle)
-            tolerance = m.choose(collides, steps.tolerance, steps.moment_tolerance)
-            steps.solver.solve(active, m.choose(last, m_zero, tolerance), enough)
+            steps.solver.solve(active, m.choose(last, m_zero, steps.tolerance), enough)
             over = m.both(active, last)
             first = m.both(active, m.less(phase, half))
             second = m.both(active, m.less(phase, m.constant(COLLISION + 0.5)))
@@ -305,7 +300,6 @@ class _Phases:
         self.approach, self.share, self.restitution = approach, share, restitution
         self.gaps = Row(m.memory(count))
         self.h, self.tolerance = h.load(m, 0), tolerance.load(m, 0)
-        self.moment_tolerance = m.mul(m.constant(MOMENT_TOLERANCE), self.tolerance)
         self._h, self._over_h, self._done = h, Row(m.memory(1)), Row(m.memory(1))
         self._over_h.store(m, 0, m.div(m.constant(1.0), self.h))
         self.p, self.y, self.z, self.alpha, self.mean, self.fastest, *self.report = rows_of(
@@ -595,7 +589,7 @@ class _Phases:
         for i in m.loop(0, self.size):
             self._set(problem.y, i, lands, self.z.load(m, i))
         solver.note_largest()
-        bound = m.mul(self.moment_tolerance, solver.largest.load(m, 0))
+        bound = m.mul(self.tolerance, solver.largest.load(m, 0))
         wrong = m.both(lands, m.less(bound, solver.evaluate(lands)))
         self._set(self._ready, 0, wrong, zero)
         self._set(self.phase, 0, wrong, m.constant(MOMENTS))
@@ -609,7 +603,7 @@ class _Phases:
             for i in m.loop(0, self.size):
                 self._set(self.z, i, solved, problem.y.load(m, i))
             residual, _, worst = self.report
-            found = m.mul(m.constant(1.0 / MOMENT_TOLERANCE), self.outcome.residual.load(m, 0))
+            found = self.outcome.residual.load(m, 0)
             misses = m.both(solved, m.less(residual.load(m, 0), found))
             self._set(residual, 0, misses, found)
             self._set(worst, 0, misses, self.outcome.worst.load(m, 0))
