@@ -29,7 +29,7 @@ def test_block_sticks_below_the_angle_of_friction():
 
 @pytest.mark.slow
 def test_block_sticks_for_an_hour_below_the_angle_of_friction():
-    """Steps of 4 ms, 900 000 of them: less than 1e-9 m, and nothing but rounding after the first."""
+    """900 000 steps of 4 ms: less than 1e-9 m, and nothing but rounding after the first."""
     mu = 0.4
     world = slope(math.degrees(0.999 * math.atan(mu)), static_friction=mu)
     start = resting(SIZE[2] / 2)

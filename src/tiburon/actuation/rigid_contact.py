@@ -62,9 +62,9 @@ class RigidContactElement(ContactElement):
     largest residual, whether the forces act within the next step (2 if they did in the last one, -1
     before the first step, -2 if they should not), and the largest residual so far with its point;
     the deepest penetration at the start of a step so far [m] with its point and time [s]; then the
-    peak force of each point; last the joint forces that act within the next step, and those with the
-    lever arms of the end of the last one [N or N m], of joints that turn in world axes; and the force
-    of each point with the directions of the end of the last step [N].
+    peak force of each point; last the joint forces that act within the next step, and those with
+    the lever arms of the end of the last one [N or N m], of joints that turn in world axes; and the
+    force of each point with the directions of the end of the last step [N].
     """
 
     ends_steps: ClassVar[bool] = True

@@ -127,7 +127,7 @@ def chooses(plan: Plan, candidates: Sequence[Candidate]) -> bool:
                 body = one.parent
         points += candidate.point_count
         moved += candidate.point_count * len(columns)
-    if len(pairs) <= MOST_WHOLE:
+    if len(pairs) <= MOST_WHOLE and points <= MOST_SPARSE_POINTS:
         return False
     return points > MOST_SPARSE_POINTS or plan.nv * points <= MOST_SPARSE * moved
 

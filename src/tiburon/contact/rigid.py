@@ -271,6 +271,9 @@ class Compliance(NamedTuple):
     gathered: Callable[[Sequence[Scalar]], Scalars] | None = None
     """Returns the joint impulses J^T p of y = A^T p, nv scalars, where these are known."""
 
+    width: int = 0
+    """Columns of the joint velocities and of loops that are soft, which come first."""
+
     shoes: tuple[Scalar, ...] = ()
     """Square of the normal row of each `BoundRow`; 0 for stops."""
 
@@ -522,10 +525,16 @@ def compliance_of(
 
     def felt(impulse: ContactRow) -> list[Scalar]:
         (row,) = permitted([scaled(_without([impulse], held)[0])])
-        return [row.get(i, 0.0) for i in range(plan.nv)]
+        return [row.get(i, 0.0) for i in range(width)]
 
     def gathered(y: Sequence[Scalar]) -> Scalars:
-        return metric.multiply_transpose([b / a for a, b in zip(roots, y, strict=False)])
+        found = metric.multiply_transpose([b / a for a, b in zip(roots, y, strict=False)])
+        # y holds what loops that are soft push back by, too
+        own = list(found)
+        for row, soft, let in zip(loops, softness, y[plan.nv :], strict=False):
+            for i, x in row.items():
+                own[i] = own[i] - x * let / np.sqrt(soft)
+        return tuple(own)
 
     def closing(rates: Sequence[Scalar]) -> Scalars:
         return response(factor.solve_transpose(as_traced(list(rates))).tolist())
@@ -534,7 +543,8 @@ def compliance_of(
     kept: list[Scalar] = []
     if chosen and loops:
         units = [{i: 1.0} for i in range(plan.nv)]
-        kept = [x for row in permitted(units) for x in row.values()]
+        columns = [[row[k] for row in permitted(units)] for k in range(width)]
+        kept = [x for column in columns for x in column]
     formed = metric if isinstance(metric, TreeMetric) else None
     if all(group.form == OWN for group in groups):
         found = Compliance(rows, response, size, closes, metric=formed)
@@ -546,6 +556,7 @@ def compliance_of(
         permitted=tuple(kept),
         felt=felt,
         gathered=gathered,
+        width=width,
         shoes=tuple(shoes),
     )
 
@@ -1269,7 +1280,7 @@ def _posed_slots(
     """
     metric = compliance.metric
     assert metric is not None
-    nv, axis_count = len(velocities[0]), len(points.variables)
+    nv, axis_count, width = len(velocities[0]), len(points.variables), compliance.width
     ancestors = [metric.ancestors(i)[:-1] for i in range(nv)]
     factors = [x for i in range(nv) for x in metric.factors(i)]
     ends = [0, *itertools.accumulate(map(len, ancestors))]
@@ -1321,7 +1332,7 @@ def _posed_slots(
                     x[j] = x[j] - L[entry] * x[i]
             x = [a * b for a, b in zip(x, roots, strict=True)]
             if kept:
-                x = [_sum_of_products(allowed[i * nv : i * nv + nv], x) for i in range(nv)]
+                x = [_sum_of_products(allowed[k * nv : k * nv + nv], x) for k in range(width)]
             rows += x
         moves = [_sum_of_products(one, one) for one in (first, second)]
         between = np.where((moves[0] > 0.0) & (moves[1] > 0.0), 1.0, 0.0)
@@ -1364,7 +1375,7 @@ def _posed_slots(
         *kept,
     ]
     # so far that solvers pass slots over that others of a vector use
-    idle: list[Sequence[float]] = [(0.0,) * (3 * nv), (0.0, 0.0, OUT_OF_REACH)]
+    idle: list[Sequence[float]] = [(0.0,) * (3 * width), (0.0, 0.0, OUT_OF_REACH)]
     idle += [(0.0,), (0.0,), (1.0,), (0.0,), (OUT_OF_REACH,), (0.0,) * 3, (0.0,) * 3, (0.0,)]
     idle += [(0.0,)]
     idle += [(0.0,) * 9, (0.0,), (0.0,), (0.0,)]
@@ -1393,7 +1404,7 @@ def _active_step(
     acting: ActingForces | None,
 ) -> RigidStep:
     """Return what contacts make of a step; the points that are near have slots: `rigid_step`."""
-    nv, slots, places = len(v), len(points), points.places
+    slots, places = len(points), points.places
     carried = [x for state in states for x in (*state.force, state.sticking)]
     found = _posed_slots(points, compliance, carried, (v, v_free, v_start), h)
     joints = [
@@ -1401,7 +1412,7 @@ def _active_step(
         for bound, square in zip(bounds, compliance.shoes, strict=True)
     ]
     groups, rows = compliance.laid_out()
-    groups += [PointGroup(OWN, 1, tuple(range(nv)))] * slots
+    groups += [PointGroup(OWN, 1, tuple(range(compliance.width)))] * slots
     most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
     step = ContactStep(compliance.size, groups, most, convex=convex, slots=slots)
     jumped = _any_jumped(found.jumps, found.guess[2::3])
@@ -1490,7 +1501,7 @@ def _active_step(
         worst,
         where_needed(
             residual > np.maximum(tolerance, CHECKED_RESIDUAL),
-            lambda: _pressed_slots(points, found, change[:nv]),
+            lambda: _pressed_slots(points, found, change[: compliance.width]),
             Pressed(0.0, 0.0, 0.0),
         ),
         shifted,
@@ -1511,12 +1522,12 @@ def _lands_in_slots(found: _Slots, joints: Sequence["_PosedBound"], p: Sequence[
 
 def _pressed_slots(points: ActivePoints, found: _Slots, y: Sequence[Scalar]) -> Pressed:
     """Return the speeds at which points in slots close, without impulses and with them."""
-    slots, nv = len(points), len(y)
+    slots, width = len(points), len(y)
 
     def closes(y: list[Scalar], rows: list[Scalar], b: list[Scalar]) -> list[list[Scalar]]:
-        return [[-(b[2] + _sum_of_products(rows[2 * nv :], y))]]
+        return [[-(b[2] + _sum_of_products(rows[2 * width :], y))]]
 
-    tables = [(RowTable(slots, 3 * nv, SLOT), found.rows), (RowTable(slots, 3, SLOT), found.b)]
+    tables = [(RowTable(slots, 3 * width, SLOT), found.rows), (RowTable(slots, 3, SLOT), found.b)]
     (speeds,) = each_active(points.places, points.count, closes, y, tables, [(0.0,)])
     approach: Scalar = 0.0
     left: Scalar = 0.0
@@ -1588,8 +1599,7 @@ def _elastic_share(
         p: Impulses of the points.
     """
     assert compliance.gathered is not None
-    nv = len(v)
-    linear = _sum_of_products(v, compliance.gathered(change[:nv]))
+    linear = _sum_of_products(v, compliance.gathered(change[: compliance.width]))
     square = 0.5 * _sum_of_products(change, change)
     # forces take from what has bounced what they gave before
     taken: Scalar = 0.0

@@ -42,7 +42,7 @@ import numpy as np
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arguments import public
 from tiburon.arrays import Array, NDArray
-from tiburon.errors import DomainError, OptionError, shown
+from tiburon.errors import DomainError, OptionError, ShapeError, shown
 from tiburon.loops.complement import Complement, reduced_acceleration
 from tiburon.loops.complement_basis import BASES
 from tiburon.loops.constraints import Constraints, constraints
@@ -125,45 +125,63 @@ class Penalty(LoopMethod):
 
     opens_by_design: ClassVar[bool] = True
 
-    stiffness: float
-    """k of every constraint [N/m or N m/rad]."""
+    stiffness: float | tuple[float, ...]
+    """k of every constraint [N/m or N m/rad], or of each, in the order of `constraint_names`."""
 
-    damping: float | None = None
-    """d of every constraint [N s/m or N m s/rad]; 2 sqrt(k) by default."""
+    damping: float | tuple[float, ...] | None = None
+    """d of every constraint or of each [N s/m or N m s/rad]; 2 sqrt(k) by default."""
 
     implicit: bool = True
     """Whether equal steps that do not resolve its rates take it at their end; False to evaluate it
     at the stages of every method, as the source does."""
 
     def __post_init__(self) -> None:
-        _check(self, stiffness=self.stiffness)
-        if self.damping is not None:
-            _check(self, damping=self.damping)
+        for name in ("stiffness", "damping"):
+            given = getattr(self, name)
+            if isinstance(given, (tuple, list)):
+                object.__setattr__(self, name, tuple(given))
+                for value in given:
+                    _check(self, **{name: value})
+            elif name == "stiffness" or given is not None:
+                _check(self, **{name: given})
         if self.implicit not in (True, False):
             raise OptionError("Penalty.implicit", (True, False), self.implicit)
 
-    @property
-    def own_damping(self) -> float:
-        """D of every constraint [N s/m or N m s/rad], given or not."""
-        return 2.0 * math.sqrt(self.stiffness) if self.damping is None else self.damping
+    def gains(self, count: int) -> list[tuple[float, float]]:
+        """Return k and d of each of some constraints, given or not.
 
-    def roots(self, g: float) -> NDArray[np.complex128]:
-        """Return its rates [1/s], the roots of s^2 + d g s + k g = 0.
+        Raises:
+            ShapeError: If they are given for another number of constraints.
+        """
+        stiffness, damping = self.stiffness, self.damping
+        given = stiffness if isinstance(stiffness, tuple) else (stiffness,) * count
+        if damping is None:
+            damped = tuple(2.0 * math.sqrt(k) for k in given)
+        else:
+            damped = damping if isinstance(damping, tuple) else (damping,) * count
+        for name, values in (("stiffness", given), ("damping", damped)):
+            if len(values) != count:
+                expected = f"one number, or one per constraint ({count})"
+                raise ShapeError(f"Penalty.{name}", expected, f"{len(values)} numbers")
+        return list(zip(given, damped, strict=True))
+
+    def roots(self, J: Array, L: Array) -> NDArray[np.complex128]:
+        """Return its rates [1/s], the roots of det(s^2 + G D s + G K) = 0 with G = J H^-1 J^T.
 
         Args:
-            g: Acceleration across the constraint per unit of its force [1/kg].
+            J: Jacobian of the constraints.
+            L: Cholesky factor of the mass matrix H of the tree.
         """
-        found = np.roots([1.0, self.own_damping * g, self.stiffness * g])
+        A = np.linalg.solve(L, J.T)
+        G, (k, d) = A.T @ A, np.array(self.gains(len(J))).T
+        zero, one = np.zeros_like(G), np.eye(len(G))
+        found = np.linalg.eigvals(np.block([[zero, one], [-G * k, -G * d]]))
         return np.asarray(found, dtype=np.complex128)
-
-    def rate(self, g: float) -> float:
-        """Return the absolute value of the fastest one [1/s]."""
-        return float(np.abs(self.roots(g)).max())
 
     def forces(self, terms: Constraints) -> list[Scalar]:
         """Return the constraint forces [N or N m], one per constraint."""
-        k, d = self.stiffness, self.own_damping
-        return [-(k * c + d * rate) for c, rate in zip(terms.value, terms.rate, strict=True)]
+        rows = zip(self.gains(len(terms.value)), terms.value, terms.rate, strict=True)
+        return [-(k * c + d * rate) for (k, d), c, rate in rows]
 
     def motion(
         self,

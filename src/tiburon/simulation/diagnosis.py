@@ -479,7 +479,10 @@ def _penalty_rates(model: Model, method: Penalty, q: Array, time: float) -> NDAr
         q = resting_position(model)
     now: Any = {"time": time} if model.plan.depends_on_time else {}
     J, L = loops_and_inertia(model, q, **now)
-    return method.roots(float(np.linalg.norm(np.linalg.solve(L, J.T), 2) ** 2))
+    rates = method.roots(J, L)
+    # redundant constraints have none
+    found: NDArray[np.complex128] = rates[np.abs(rates) > 1e-9 * np.abs(rates).max()]
+    return found
 
 
 # rank changes of the constraints, which mark singular configurations

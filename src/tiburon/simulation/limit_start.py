@@ -21,6 +21,9 @@ STARTING_DEPTH = 0.1
 """Distance beyond a limit up to which a run may start: stops are that deep in impacts at some
 25 rad/s [m or rad]."""
 
+LEAST_DEPTH = 1e-6
+"""Distance beyond a limit that is no contradiction to loops that are closed [m or rad]."""
+
 SAME_POSE = 1e-9
 """Difference of configurations up to which a run starts in a pose [m or rad]."""
 
@@ -39,6 +42,16 @@ def position_limits(model: Model) -> tuple[NDArray[np.float64], NDArray[np.float
     return low, high
 
 
+def beyond_limits(model: Model, q: Array) -> str:
+    """Return which joint is beyond a limit by more than `LEAST_DEPTH`, in words; "" for none."""
+    low, high = position_limits(model)
+    depth = np.maximum(low - q, q - high).max(axis=0, initial=-np.inf)
+    k = int(np.argmax(depth))
+    if depth[k] <= LEAST_DEPTH:
+        return ""
+    return f"{model.q_names[k]!r} is {depth[k]:.3g} m or rad beyond its limit then"
+
+
 def within_limits(system: System, q: Array) -> Array:
     """Return the positions in which runs with stops start; see `moved_to_limits`.
 
@@ -46,10 +59,13 @@ def within_limits(system: System, q: Array) -> Array:
         system: The robot and its elements.
         q: Positions [m or rad], shape (cases, nq).
     """
-    return moved_to_limits(system.model, q) if system.stops_joints else q
+    if not system.stops_joints:
+        return q
+    tied = bool(system.model.loops) and system.held_loops.method.starts_closed
+    return moved_to_limits(system.model, q, tied=tied)
 
 
-def moved_to_limits(model: Model, q: Array) -> Array:
+def moved_to_limits(model: Model, q: Array, *, tied: bool | None = None) -> Array:
     """Return positions that are not far beyond limits of joints.
 
     Cases that start in the neutral or a named configuration are moved to the limits, with a
@@ -58,6 +74,8 @@ def moved_to_limits(model: Model, q: Array) -> Array:
     Args:
         model: The robot.
         q: Positions [m or rad], shape (cases, nq).
+        tied: Whether loops start closed, so that others would have to follow a joint that is
+            moved; by default where there are loops.
 
     Raises:
         DomainError: If a joint is beyond a limit by more than `STARTING_DEPTH`; with its name.
@@ -79,8 +97,7 @@ def moved_to_limits(model: Model, q: Array) -> Array:
             f"{q[case, k]:.4g}{at}",
             advice="start within the limits, or simulate model.without_limits()",
         )
-    if model.loops:
-        # others would have to follow
+    if bool(model.loops) if tied is None else tied:
         return q
     moved = np.array(q)
     moved[far] = np.clip(q[far], low, high)

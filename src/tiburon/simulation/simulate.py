@@ -38,6 +38,7 @@ from tiburon.arguments import caller_level, public
 from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import (
     DomainError,
+    LoopError,
     MissingExtraError,
     ModelError,
     ModelWarning,
@@ -81,7 +82,7 @@ from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS, method_of
 from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.simulation.layout import ELEMENTS
-from tiburon.simulation.limit_start import within_limits
+from tiburon.simulation.limit_start import beyond_limits, within_limits
 from tiburon.simulation.located_contact import mesh_parameters
 from tiburon.simulation.loop_coordinates import coordinates_element, starting_coordinates
 from tiburon.simulation.partitioned import CURRENT_SESSION, refuse_batch, run_digest, run_in_parts
@@ -89,7 +90,7 @@ from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sen
 from tiburon.simulation.run_parameters import VariedRun, vary_run
 from tiburon.simulation.sampled import Sampled, controller_of
 from tiburon.simulation.sensing import MOST_CASES, WHOLE_STEPS_TOLERANCE, Sensor
-from tiburon.simulation.soft_loops import soft_loops
+from tiburon.simulation.soft_loops import may_be_soft, soft_loops, soft_springs
 from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.surrounded import surrounded
@@ -349,6 +350,8 @@ def _prepare(given: SimpleNamespace) -> Preparation:
     contact, loops = checked_contact(given.contact), checked_loops(given.loops)
     parameters = given.parameters
     check_places(model, world)
+    if loops is PROJECTION and may_be_soft(model):
+        loops = given.loops = _held_softly(given) or loops
     exact = contact is not None and contact.is_event_driven
     integrator = checked_integrator(given.method or (EXACT_DEFAULT if exact else RK4()))
     if control is not None:
@@ -464,7 +467,7 @@ def _laws(given: SimpleNamespace, method: Method, dt: float) -> tuple[LawChoice,
     why = ""
     if method.has_memory or method.keeps_inertia:
         why = "take tb.RK4, whose steps do not depend on those before, or a smaller dt"
-    elif not given.loops.projects:
+    elif not (given.loops.projects or given.loops.opens_by_design):
         why = "write loops=tb.Projection(), or take a smaller dt"
     elif getattr(given.contact, "law", None) == "convex":
         why = "write contact=tb.RigidContact(), or take a smaller dt"
@@ -731,7 +734,8 @@ def _refuse_loops(
     if loops.projects:
         return
     refuse_method(integrator, "loops")
-    if exact or any(element.ends_steps for element in touching):
+    ends = any(element.ends_steps for element in touching)
+    if exact or (ends and not loops.opens_by_design):
         raise ModelError(
             f"model {model.name!r}: rigid and exact contact keep loops closed by projection; write "
             "loops=tb.Projection(), or contact=tb.CompliantContact()",
@@ -762,6 +766,32 @@ def _refuse_coordinates(setup: RunSetup) -> None:
         )
 
 
+def _held_softly(given: SimpleNamespace) -> Penalty | None:
+    """Return springs for loops that files mean to be soft, where a run cannot start closed."""
+    model: Model = given.model
+    q = resting_position(model) if given.q is None else given.q
+    start = as_batch(q, model.nq, "q", model.describe_q()).reshape(-1, model.nq)
+    v = np.zeros((len(start), model.nv))
+    if given.v is not None:
+        v[:] = as_batch(given.v, model.nv, "v", model.describe_v()).reshape(-1, model.nv)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)
+            closed = closed_start(model, start, v, given.time)
+        why = beyond_limits(model, closed.q)
+    except (DomainError, LoopError) as error:
+        why = str(error).split(";")[0]
+    if not why:
+        return None
+    warnings.warn(
+        f"model {model.name!r}: its loops cannot start closed ({why}); they are held by springs, "
+        "as stiff as equalities of MJCF are by default. Pass q= with closed loops, or loops=",
+        ModelWarning,
+        stacklevel=caller_level(),
+    )
+    return soft_springs(model)
+
+
 def _soft_loops(
     model: Model, method: Penalty, forces: Sequence[Element], integrator: Integrator
 ) -> tuple[Element, ...]:
@@ -770,7 +800,7 @@ def _soft_loops(
     fits = method.implicit and not (scheme.has_memory or scheme.keeps_inertia)
     if not fits or any(element.switched_loop for element in forces):
         return ()
-    found = soft_loops(model, method, resting_position(model), integrator.dt)
+    found = soft_loops(model, method, integrator.dt)
     if found is not None and CURRENT_SESSION.get() is not None:
         raise DomainError(
             "Penalty in parts",

@@ -1,4 +1,4 @@
-"""The end of a step in which springs and dampers across loops act.
+"""Springs and dampers across loops at the end of a step (`step_end.py`), beside contacts and laws.
 
 Symbols:
     h           length of the step [s]
@@ -12,108 +12,176 @@ Symbols:
     f = -k c_m - d cd_m,  with  cd_m = cd_0 + theta (cd_1 - cd_0),  c_m = c_0 + theta h cd_m
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.joint_laws import RESOLVED_RATE, end_weight
+from tiburon.actuation.joint_laws import RESOLVED_RATE, end_weight, sampled_positions
 from tiburon.actuation.soft_loops import SoftLoops
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arrays import Array, NDArray
-from tiburon.contact.rigid import compliance_of
+from tiburon.contact.rows import ContactRow
+from tiburon.functions.assembly import resting_position
 from tiburon.functions.closed_loops import loop_jacobian
 from tiburon.functions.dynamics import mass_matrix
 from tiburon.loops.constraints import constraints
-from tiburon.loops.metric import MIN_CUT
 from tiburon.loops.stabilization import Penalty
-from tiburon.model import Model
-from tiburon.simulation.step_end import SHORTEST_STEP
+from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar, Scalars
 
 if TYPE_CHECKING:
     from tiburon.simulation.system import System
 
 
-def end_with_soft_loops(
+class SoftTerms(NamedTuple):
+    """Springs and dampers across loops at the end of a step, one entry per constraint."""
+
+    jacobian: Sequence[ContactRow]
+    """J."""
+
+    forces: list[Scalar]
+    """f, if the velocity at the end stayed [N or N m]."""
+
+    slopes: list[Scalar]
+    """S."""
+
+    softness: list[Scalar]
+    """Velocity that each lets pass per impulse."""
+
+    rates: list[Scalar]
+    """Right-hand side of the equations of the change of velocity."""
+
+    def forces_after(self, change: Scalars) -> list[Scalar]:
+        """Return the mean forces of the step, for a change of the velocity at its end."""
+        found = []
+        for row, force, slope in zip(self.jacobian, self.forces, self.slopes, strict=True):
+            moved: Scalar = 0.0
+            for i, x in row.items():
+                moved = moved + x * change[i]
+            found.append(force - slope * moved)
+        return found
+
+
+def soft_terms(
     system: "System",
-    manifold: Any,
+    plan: Plan,
     start: tuple[Scalars, Scalars],
-    after: tuple[Scalars, Scalars],
+    end: tuple[Scalars, Scalars],
     u: Scalars,
     h: Scalar,
     time: Scalar,
     p: Scalars,
-) -> tuple[Scalars, Scalars, Scalars]:
-    """Return configuration, velocities with inner states, and held values at the end of a step.
+) -> SoftTerms | None:
+    """Return the springs and dampers of a step; None where the system has none that act at its end.
 
     Args:
-        system: The robot, with springs across loops.
-        manifold: Its positions.
-        start: Configuration and velocities with inner states at the start of the step.
-        after: The same at its end, under the constraint forces of the last step.
+        system: The robot.
+        plan: Its layout at the end of the step.
+        start: Configuration and joint velocity at the start of the step.
+        end: The same at its end, under the constraint forces of the last step.
         u: Held values.
         h: Length of the step [s].
         time: Time at its start [s].
         p: Run-time parameters of the elements.
     """
-    placed = system.find(SoftLoops)
-    assert placed is not None
-    at_z, at_p = placed.z, placed.p
-    method = system.loops
+    placed, method = system.find(SoftLoops), system.held_loops.method
+    if placed is None:
+        return None
     assert isinstance(method, Penalty)
-    model, (q, w), (q1, w1) = system.model, start, after
-    nv, h = model.nv, np.maximum(h, SHORTEST_STEP)
-    v, last = w[:nv], u[system.discrete][at_z]
-    ahead = manifold.displaced(q, v, h)
-    v1 = manifold.reexpress(w1[:nv], q1, ahead)
-    before = constraints(model, system.plan_at(q, v, time), JointVector(q), JointVector(v))
-    plan = system.plan_at(ahead, v, time + h)
-    there = constraints(model, plan, JointVector(ahead), JointVector(v1))
-    k, d = method.stiffness, method.own_damping
-    forces, slopes, softness, rates = [], [], [], []
-    rows = zip(p[at_p], before.value, before.rate, there.rate, last, strict=True)
-    for fastest, value, rate, end, held in rows:
+    (q, v), (q1, v1) = start, end
+    earlier = system.plan_at(q, v, time)
+    before = constraints(system.model, earlier, JointVector(q), JointVector(v))
+    there = constraints(system.model, plan, JointVector(q1), JointVector(v1))
+    found = SoftTerms(there.jacobian, [], [], [], [])
+    rows = zip(
+        p[placed.p],
+        before.value,
+        before.rate,
+        there.rate,
+        u[system.discrete][placed.z],
+        method.gains(len(before.value)),
+        strict=True,
+    )
+    for fastest, value, rate, ahead, held, (k, d) in rows:
         part = end_weight(fastest * h)
-        mean = rate + part * (end - rate)
+        mean = rate + part * (ahead - rate)
         force = -k * (value + part * h * mean) - d * mean
         slope = part * d + part * part * h * k
-        forces.append(force)
-        slopes.append(slope)
-        softness.append(1.0 / (h * slope))
-        rates.append((force - held) / slope)
-    jacobian = there.jacobian
-    compliance = compliance_of(plan, ahead, (), jacobian, MIN_CUT, softness=softness)
-    assert compliance.closing is not None
-    change = compliance.closing(rates)
-    z = []
-    for row, force, slope in zip(jacobian, forces, slopes, strict=True):
-        moved: Scalar = 0.0
-        for i, x in row.items():
-            moved = moved + x * change[i]
-        z.append(force - slope * moved)
-    shift = manifold.reexpress(tuple(0.5 * x for x in change), ahead, q1)
-    q_after = manifold.normalize(manifold.displaced(q1, shift, h))
-    v_after = tuple(a + b for a, b in zip(v1, change, strict=True))
-    back = manifold.reexpress(v_after, ahead, q_after)
-    held_after = list(u[system.discrete])
-    held_after[at_z] = z
-    return q_after, (*back, *w1[nv:]), (*u[: system.discrete.start], *held_after)
+        found.forces.append(force)
+        found.slopes.append(slope)
+        found.softness.append(1.0 / (h * slope))
+        found.rates.append((force - held) / slope)
+    return found
 
 
-def soft_loops(model: Model, method: Penalty, q: Array, dt: float) -> SoftLoops | None:
+TIME_CONSTANT, IMPEDANCE = 0.02, 0.95
+"""Time in which MuJoCo lets equalities close where files state no other [s], and which share of the
+constraint force of closed loops they then have: solref and solimp."""
+
+
+HEAVY = 0.1
+"""Share of configurations in which a constraint moves more mass than its spring is made for."""
+
+SINGULAR_SHARE = 1e-3
+"""Share of the fastest rate of a constraint below which a configuration is singular to it."""
+
+
+def may_be_soft(model: Model) -> bool:
+    """Return whether all loops are equalities of a file that are soft there."""
+    return bool(model.loops) and all(getattr(x, "may_start_open", False) for x in model.loops)
+
+
+def soft_springs(model: Model) -> Penalty:
+    """Return springs and dampers as those of MuJoCo's equalities.
+
+    At rest these leave a residual of (1 - d) / d tau^2 a, with the time constant tau, the impedance
+    d and the acceleration a that the constraint would have without force.
+
+    Their masses are almost the largest of many configurations: in some they move light links only,
+    in singular ones nothing.
+    """
+    mobility = np.array([(_scaled(model, q) ** 2).sum(axis=0) for q in _sampled(model)])
+    usual = np.median(mobility, axis=0)
+    mobility = np.quantile(np.where(mobility > 0.0, mobility, usual), HEAVY, axis=0)
+    masses = 1.0 / np.where(mobility > 0.0, mobility, 1.0)
+    stiff = masses * IMPEDANCE / (1.0 - IMPEDANCE)
+    stiffness, damping = stiff / TIME_CONSTANT**2, 2.0 * stiff / TIME_CONSTANT
+    return Penalty(tuple(stiffness.tolist()), tuple(damping.tolist()))
+
+
+def _sampled(model: Model) -> list[Array]:
+    """Return configurations in which loops are looked at [m or rad], shape (nq,) each."""
+    return [resting_position(model), *sampled_positions(model)]
+
+
+def _scaled(model: Model, q: Array) -> NDArray[np.float64]:
+    """Return L^-1 J^T."""
+    J, L = loops_and_inertia(model, q)
+    return np.asarray(np.linalg.solve(L, J.T))
+
+
+def soft_loops(model: Model, method: Penalty, dt: float) -> SoftLoops | None:
     """Return the springs across loops if steps do not resolve them, else None.
 
     Args:
         model: The robot.
         method: The springs and dampers.
-        q: The configuration in which their rates are looked at [m or rad], shape (nq,).
         dt: Length of the steps [s].
     """
-    J, L = loops_and_inertia(model, q)
-    A = np.linalg.solve(L, J.T)
-    if method.rate(float(np.linalg.norm(A, 2) ** 2)) * dt < RESOLVED_RATE:
+    J, L = loops_and_inertia(model, resting_position(model))
+    gains = method.gains(len(J))
+    if float(np.abs(method.roots(J, L)).max()) * dt < RESOLVED_RATE:
         return None
-    return SoftLoops("soft_loops", tuple(method.rate(float(a @ a)) for a in A.T))
+    rates = []
+    for q in _sampled(model):
+        J, L = loops_and_inertia(model, q)
+        alone = [Penalty(k, d).roots(row[None], L) for row, (k, d) in zip(J, gains, strict=True)]
+        rates.append([np.abs(found).max() for found in alone])
+    # a singular configuration says nothing of the others
+    resting, fastest = np.array(rates[0]), np.max(rates, axis=0)
+    found = np.where(resting < SINGULAR_SHARE * fastest, fastest, resting)
+    return SoftLoops("soft_loops", tuple(found.tolist()))
 
 
 def loops_and_inertia(

@@ -29,7 +29,6 @@ from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.layout import ELEMENTS
 from tiburon.simulation.settling import settle_state
-from tiburon.simulation.soft_loops import end_with_soft_loops
 from tiburon.simulation.step_end import (
     end_of_step,
     revised_contact_forces,
@@ -204,7 +203,8 @@ class Stepping:
                 q, w = parted.held_advance(system, method, manifold, under(u), start, h, time)
             else:
                 q, w, memory = method.advance(manifold, under(u, start), *start, h, time)
-            if system.find(JointLaws) is not None or system.ends_in_contact:
+            ends = JointLaws, SoftLoops
+            if system.ends_in_contact or any(system.find(kind) is not None for kind in ends):
                 q, w, held = end_of_step(
                     system,
                     manifold,
@@ -216,8 +216,6 @@ class Stepping:
                     p,
                     explicit=implicit is None,
                 )
-            if system.find(SoftLoops) is not None:
-                q, w, held = end_with_soft_loops(system, manifold, start[:2], (q, w), u, h, time, p)
             if (system.model.loops or system.prescribes) and settles:
                 q, w = settled(q, w, time + h)
             if parted is not None:

@@ -24,6 +24,7 @@ import numpy as np
 
 from tiburon.actuation.joint_laws import HeldLaw, JointLaws
 from tiburon.actuation.rigid_contact import RigidContactElement
+from tiburon.actuation.soft_loops import SoftLoops
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.active import ActivePoints
 from tiburon.contact.rigid import (
@@ -40,6 +41,7 @@ from tiburon.functions.dynamics import tree_motion
 from tiburon.loops.metric import MIN_CUT
 from tiburon.model import Plan
 from tiburon.simulation.control_calls import commands_at
+from tiburon.simulation.soft_loops import SoftTerms, soft_terms
 from tiburon.spatial import Scalar, Scalars
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.regions import where_needed
@@ -183,6 +185,9 @@ class StepEnd(NamedTuple):
     acting: ActingForces | None
     """Contact forces of the last step that act in this one."""
 
+    soft: SoftTerms | None
+    """Springs and dampers across loops."""
+
 
 class _Ended(NamedTuple):
     """The end of a step."""
@@ -297,7 +302,7 @@ def end_of_step(
     # of trees that are not in parts
     gyrates = not system.model.loops and system.partition is None
     held = _held(system, start, after, u, time, h, p)
-    linear = any(law.law.is_linear for law in held)
+    linear = system.find(SoftLoops) is not None or any(law.law.is_linear for law in held)
     v1 = w1[:nv]
     binds: Any = LawTerms.of(held, q, v, v1, h, (), binds=False).may_bind(v1, h)
     if binds is not True and system.ends_in_contact:
@@ -409,11 +414,17 @@ def posed_end(
     for joint in system.prescribed(time + h, p):
         fixed += [i for i, _ in joint.accelerations]
         v1 = (*v1[: joint.v], *joint.sample[1], *v1[fixed[-1] + 1 :])
-    jacobian, cut = system.held_loops.rows(plan, q1, w[nv:]) or ((), MIN_CUT)
+    closes = system.held_loops.method.projects
+    jacobian, cut = (closes and system.held_loops.rows(plan, q1, w[nv:])) or ((), MIN_CUT)
     bounds = terms.bounds if binds else ()
+    soft = soft_terms(system, plan, (q, v), (q1, v1), u, h, time, p)
+    if soft is not None:
+        jacobian = soft.jacobian
+    softness = () if soft is None else soft.softness
 
     def compliance_at(points: list[PointRows]) -> Compliance:
-        return compliance_of(plan, q1, points, jacobian, cut, fixed, bounds, terms.added)
+        given = bounds, terms.added, softness
+        return compliance_of(plan, q1, points, jacobian, cut, fixed, *given)
 
     contact, acting, end = None, None, None
     points: list[PointRows] = []
@@ -436,20 +447,24 @@ def posed_end(
         contact = gaps, points, own, tolerance
     if end is None:
         compliance = compliance_at(points)
-    v1 = tuple(_closed_velocity(system, compliance, plan, q1, v1, w[nv:]))
+    if closes:
+        v1 = tuple(_closed_velocity(system, compliance, plan, q1, v1, w[nv:]))
 
     def moved(impulses: dict[int, Scalar]) -> Scalars:
         assert compliance.felt is not None
         return compliance.response(compliance.felt(impulses)) if impulses else (0.0,) * nv
 
-    linear, removed = moved(terms.change), moved(terms.removed)
-    mean = tuple(0.5 * (a + b) for a, b in zip(linear, removed, strict=True))
-    free = tuple(a + b + c for a, b, c in zip(v1, linear, removed, strict=True))
+    changes = [moved(terms.change), moved(terms.removed)]
+    if soft is not None:
+        assert compliance.closing is not None
+        changes.append(compliance.closing(soft.rates))
+    mean = tuple(0.5 * sum(one[1:], one[0]) for one in zip(*changes, strict=True))
+    free = tuple(sum(one[1:], one[0]) for one in zip(v1, *changes, strict=True))
     start_ahead = list(manifold.reexpress(v, q, q1))
     # joints on paths have one velocity within a step, as those that a path drives
     for i in fixed:
         start_ahead[i] = v1[i]
-    return StepEnd(terms, v1, free, tuple(start_ahead), mean, compliance, contact, acting)
+    return StepEnd(terms, v1, free, tuple(start_ahead), mean, compliance, contact, acting, soft)
 
 
 def _may_touch(
@@ -535,6 +550,12 @@ def _states_after(
     if rigid is not None:
         after[rigid.z] = states or rigid.element.states_apart(z[rigid.z])
     laws = system.find(JointLaws)
+    soft = system.find(SoftLoops)
+    if soft is not None and posed is not None and posed.soft is not None:
+        v = posed.v_free if found is None else found.v
+        after[soft.z] = posed.soft.forces_after(
+            tuple(a - b for a, b in zip(v, posed.v1, strict=True))
+        )
     if laws is None:
         return tuple(after)
     at_z = laws.z
@@ -571,12 +592,12 @@ def _forces_after(posed: StepEnd, found: RigidStep | None, z: Scalars, h: Scalar
 
 
 def revised_contact_forces(system: "System", u: Scalars, trial: Scalars) -> tuple[Any, Scalars]:
-    """Return whether a step is the first one with contact forces, and held values with them.
+    """Return whether a step is taken anew with other contact forces, and held values with them.
 
     Args:
         system: The robot, with rigid contacts.
         u: Held values at the start of a step.
-        trial: Those after it, if no contact forces act within it.
+        trial: Those after it.
     """
     rigid, z = system.find(RigidContactElement), list(u[system.discrete])
     assert rigid is not None
