@@ -20,8 +20,8 @@ from typing import Any
 
 from tiburon.actuation.element import AppliedForces, Element, ElementContext, StateKinematics
 from tiburon.actuation.piecewise import Prescribed
-from tiburon.algorithms.setting import Setting
-from tiburon.algorithms.surroundings import DEFAULT_WORLD, surroundings
+from tiburon.algorithms.setting import Setting, setting_in
+from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
 from tiburon.contact.mode_forces import HeldContacts, ModeForces
@@ -98,12 +98,12 @@ class System(Layout):
         super().__init__(
             model, elements, control, held=held, sensed=sensed, steps=steps, partition=partition
         )
+        self.time_matters = depends_on_time(model, self.world)
         self.loops = loops
-        self.held_loops = HeldLoops(self)
-        self.code = CodeKey(self)
+        self.held_loops = HeldLoops(model, self.world, loops, self.placed, self.time_matters)
+        self.code = CodeKey()
         self.kept: dict[Any, Any] = {}
         self.fixed = 0
-        self.time_matters = depends_on_time(model, self.world)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without what runs of this process keep with it."""
@@ -317,8 +317,7 @@ class System(Layout):
 
     def setting(self, q: Scalars, v: Scalars, time: Scalar) -> Setting:
         """Return what surrounds the robot in a state."""
-        around = Setting(self.model, (), (), *surroundings(self.model, self.world))
-        return around.at(q, v, *((time,) if self.time_matters else ()))
+        return setting_in(self.model, self.world, q, v, time if self.time_matters else None)
 
     # parameters, keys and traces
 
@@ -357,7 +356,7 @@ class System(Layout):
     @cached_property
     def key(self) -> str:
         """Text that is equal exactly if the code of the system is."""
-        return self.code.text()
+        return self.code.text(self)
 
     def retrace(self) -> None:
         """Trace user code again, so that `key` belongs to what it computes now."""
