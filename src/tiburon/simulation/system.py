@@ -44,9 +44,19 @@ from tiburon.trace.program import Input, Program
 class System(Layout):
     """A robot in its world with its elements and controller: computes the rates of all states.
 
-    What it holds by name and in order is described by `Layout`.
-
     Attributes:
+        model: The robot.
+        elements: Elements that act on it, in order.
+        placed: The same with the places of their values.
+        control: A controller marked with `traced`; None if commands come from the caller.
+        held: Whether the controller is sampled, its commands held in between.
+        commands: The commands and their places.
+        command_names: Their names.
+        x_names: Names of the continuous states, those of the controller last.
+        nx: Number of continuous states.
+        x0: Initial continuous states, shape (nx,).
+        z_names: Names of the discrete states of elements, then of the controller.
+        z0: Initial discrete states, shape (nz,).
         world: Its surroundings.
         loops: How loops are held.
         held_loops: The loops, as held.
