@@ -133,7 +133,7 @@ def test_what_elements_of_users_are_to_a_run_is_part_of_the_code():
     """Two that differ in it are never served by the code of each other."""
 
     def key(element):
-        return CodeKey(System(ARM, elements=[element], steps=True)).text()
+        return CodeKey().text(System(ARM, elements=[element], steps=True))
 
     keys = {key(one) for one in (Crank(0.5), Crank(0.25))}
     keys |= {key(one) for one in (Flywheel(0.5), Flywheel(0.25))}

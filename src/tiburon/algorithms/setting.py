@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from operator import add as plus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tiburon.algorithms.surroundings import wetted
+from tiburon.algorithms.surroundings import surroundings, wetted
 from tiburon.algorithms.tape_calls import JointVector, scalars
-from tiburon.model import Model, Plan, PlanBody
+from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY, PlanFrame
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Scalars, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, cross, matrix_vector, transpose
@@ -81,6 +81,22 @@ class Setting(NamedTuple):
                 hydrodynamic if external is None else tuple(map(plus, external, hydrodynamic))
             )
         return self._replace(plan=plan, water=water, external=external)
+
+
+def setting_in(
+    model: Model, world: World, q: Scalars, v: Scalars, time: Scalar | None = None
+) -> Setting:
+    """Return what surrounds a robot in a state.
+
+    Args:
+        model: The robot.
+        world: Its surroundings.
+        q: Configuration [m or rad].
+        v: Joint velocity [m/s or rad/s].
+        time: Time [s]; None where nothing depends on it.
+    """
+    around = Setting(model, (), (), *surroundings(model, world))
+    return around.at(q, v, *(() if time is None else (time,)))
 
 
 class _GivenInertia(NamedTuple):

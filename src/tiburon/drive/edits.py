@@ -198,7 +198,7 @@ def same_code(system: System, other: System) -> bool:
     if system.key == other.key:
         return True
     parts = [
-        (s.model.structure_key(), structure_around(s.model, s.world), s.code.structure())
+        (s.model.structure_key(), structure_around(s.model, s.world), s.code.structure(s))
         for s in (system, other)
     ]
     sizes = [{k: np.shape(v) for k, v in s.parameters().items()} for s in (system, other)]

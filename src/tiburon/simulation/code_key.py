@@ -35,27 +35,23 @@ if TYPE_CHECKING:
 
 
 class CodeKey:
-    """What the code of a system depends on."""
+    """What the code of a system depends on; remembers the graphs of its user code."""
 
-    def __init__(self, system: "System") -> None:
-        """Take a system, whose user code has not been traced."""
-        self._system = system
+    def __init__(self) -> None:
         self._constants: dict[tuple[str, str], tuple[float | None, ...]] = {}
         self._user_code: tuple[Any, Hashable] | None = None
         self._loops_code: tuple[Any, Hashable] | None = None
 
-    def text(self) -> str:
+    def text(self, system: "System") -> str:
         """Return text that is equal exactly if the code of the system is."""
-        system = self._system
         around = structure_around(system.model, system.world)
-        text = structure_text(("system 2", around, self.structure()))
+        text = structure_text(("system 2", around, self.structure(system)))
         digest = hashlib.blake2b(text.encode())
         digest.update(system.model.structure_key())
         return digest.hexdigest()
 
-    def structure(self, first: int = 0) -> Hashable:
+    def structure(self, system: "System", first: int = 0) -> Hashable:
         """Return what the code depends on beside model, world and the `first` leading elements."""
-        system = self._system
         known = system.control is None or has_structure(system.control)
         control: Hashable = None
         if system.control is not None and known:
@@ -63,14 +59,14 @@ class CodeKey:
         kind = type(system.control).__qualname__ if known else None
         how: Hashable = (system.held, system.sensed) if system.sensed else system.held
         if system.loops != PROJECTION:
-            how = (how, system.loops if is_declared(system.loops) else self._loops_key())
+            how = (how, system.loops if is_declared(system.loops) else self._loops_key(system))
         if system.partition is not None:
             how = (how, system.partition.key)
         switched = tuple(system.held_loops.switch_places.items())
         elements = structure_of(system.elements[first:])
-        return (elements, switched, kind, control, how, self._user_key())
+        return (elements, switched, kind, control, how, self._user_key(system))
 
-    def _user_key(self) -> Hashable:
+    def _user_key(self, system: "System") -> Hashable:
         """Return the key of all user code in elements and controller; None if there is none.
 
         User code is traced by itself: poses and velocities of frames are inputs of its graph, since
@@ -79,7 +75,6 @@ class CodeKey:
         kinematics finds those constants. As long as nothing changes that user code can read, its
         last graph holds.
         """
-        system = self._system
         mine = [e for e in system.elements[system.fixed :] if not is_declared(e)]
         control = system.control is not None and not has_structure(system.control)
         if not mine and not control:
@@ -88,16 +83,15 @@ class CodeKey:
         reads = snapshot(*mine, system.control if control else None)
         if reads is not None and self._user_code is not None and self._user_code[0] == reads:
             return self._user_code[1]
-        found = self._user_graph(mine, control, alone=True)
+        found = self._user_graph(system, mine, control, alone=True)
         if found is None:
-            self._user_graph(mine, control, alone=False)
-            found = self._user_graph(mine, control, alone=True)
+            self._user_graph(system, mine, control, alone=False)
+            found = self._user_graph(system, mine, control, alone=True)
         self._user_code = (reads, found)
         return found
 
-    def _loops_key(self) -> Hashable:
+    def _loops_key(self, system: "System") -> Hashable:
         """Return the key of a loop method of users: the graph of its motion and projection."""
-        system = self._system
         reads = snapshot(system.loops)
         if reads is not None and self._loops_code is not None and self._loops_code[0] == reads:
             return self._loops_code[1]
@@ -118,9 +112,11 @@ class CodeKey:
         self._loops_code = (reads, found)
         return found
 
-    def _user_graph(self, mine: Sequence[Element], control: bool, *, alone: bool) -> Hashable:
+    def _user_graph(
+        self, system: "System", mine: Sequence[Element], control: bool, *, alone: bool
+    ) -> Hashable:
         """Trace user code, with the kinematics or alone; None if a constant is not known yet."""
-        system, model = self._system, self._system.model
+        model = system.model
         inputs = [
             Input("q", (model.nq,)),
             Input("w", (model.nv + system.nx,)),
@@ -169,9 +165,8 @@ class CodeKey:
         program = replace(program, inputs=(*program.inputs, *more))
         return f"{program_digest(program)} {names}"
 
-    def fingerprint(self) -> Hashable:
+    def fingerprint(self, system: "System") -> Hashable:
         """Return all data and user code that may have changed since the system was built."""
-        system = self._system
         model, control = system.model, system.control
         parts: list[Hashable] = [
             (
@@ -197,7 +192,7 @@ class CodeKey:
                 tuple(called(getattr(control, "discrete_state_names", ()), model)),
                 _bits(system.first_control_states()),
             ]
-        return (*parts, structure_text(self.structure(system.fixed)))
+        return (*parts, structure_text(self.structure(system, system.fixed)))
 
 
 def _flags(element: Element) -> Hashable:

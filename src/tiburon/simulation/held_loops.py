@@ -7,10 +7,11 @@ Symbols are those of `tiburon.simulation.system`.
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from tiburon.actuation.element import Element
 from tiburon.actuation.loop_switch import LoopCoordinates
-from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.setting import Setting, setting_in
 from tiburon.algorithms.surroundings import surroundings
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.errors import ModelError
@@ -24,15 +25,13 @@ from tiburon.loops.constraints import (
     switched,
     switches_of,
 )
-from tiburon.loops.loop_method import Guided
+from tiburon.loops.loop_method import Guided, LoopMethod
 from tiburon.loops.metric import MIN_CUT, rank_cut
 from tiburon.loops.projection import MAX_RESIDUAL
-from tiburon.model import Plan
+from tiburon.model import Model, Plan, World
 from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
+from tiburon.simulation.layout import Placed
 from tiburon.spatial import Scalar, Scalars
-
-if TYPE_CHECKING:
-    from tiburon.simulation.system import System
 
 
 class CoordinatePlaces(NamedTuple):
@@ -50,25 +49,44 @@ class HeldLoops:
 
     Attributes:
         model: The robot.
+        world: Its surroundings.
         method: How its loops are held.
     """
 
-    def __init__(self, system: "System") -> None:
-        """Take a system, whose places are known."""
-        self._system = system
-        self.model = system.model
-        self.method = system.loops
+    def __init__(
+        self,
+        model: Model,
+        world: World,
+        method: LoopMethod,
+        placed: Sequence[Placed[Element]],
+        time_matters: bool,
+    ) -> None:
+        """Prepare for a run.
+
+        Args:
+            model: The robot.
+            world: Its surroundings.
+            method: How its loops are held.
+            placed: The elements that act on it, with the places of their values.
+            time_matters: Whether time moves a joint of the robot, or the water around it.
+        """
+        self.model = model
+        self.world = world
+        self.method = method
+        self._placed = placed
+        self._time_matters = time_matters
 
     # constraints
 
     @property
     def plan(self) -> Plan:
         """Layout of the robot in its surroundings."""
-        return surroundings(self.model, self._system.world)[0]
+        return surroundings(self.model, self.world)[0]
 
     def plan_at(self, q: Scalars, v: Scalars, time: Scalar) -> Plan:
         """Return the layout of the robot in its surroundings in a state."""
-        return self._system.plan_at(q, v, time)
+        now = time if self._time_matters else None
+        return setting_in(self.model, self.world, JointVector(q), JointVector(v), now).plan
 
     def constraints(self, here: Setting, q: JointVector, v: JointVector, x: Scalars) -> Constraints:
         """Return the constraints of all loops, zero where a switched loop is open."""
@@ -110,7 +128,7 @@ class HeldLoops:
     @cached_property
     def switch_places(self) -> dict[str, int]:
         """Place of the first state of each switched loop among the continuous states, by name."""
-        every = ((one.element.switched_loop, one.x.start) for one in self._system.placed)
+        every = ((one.element.switched_loop, one.x.start) for one in self._placed)
         return {loop: place for loop, place in every if loop}
 
     def switches(self, x: Scalars) -> Switches | None:
@@ -131,7 +149,7 @@ class HeldLoops:
     @cached_property
     def is_soft(self) -> bool:
         """Whether an element exerts the constraint forces of the last step."""
-        return any(element.holds_loops for element in self._system.elements)
+        return any(one.element.holds_loops for one in self._placed)
 
     def tree_motion(self, here: Setting, q: JointVector, v: JointVector, force: Scalars) -> Scalars:
         """Return joint accelerations of the tree, without its loops."""
@@ -174,13 +192,13 @@ class HeldLoops:
         """Places of the rows W of independent velocities; None without."""
         if not self.is_guided:
             return None
-        found = self._system.find(LoopCoordinates)
-        if found is None:
-            raise ModelError(
-                f"loops: {type(self.method).__name__} needs the element LoopCoordinates "
-                "among the elements of the system, got none; simulate adds it"
-            )
-        return CoordinatePlaces(found.x, found.element.count)
+        for one in self._placed:
+            if isinstance(one.element, LoopCoordinates):
+                return CoordinatePlaces(one.x, one.element.count)
+        raise ModelError(
+            f"loops: {type(self.method).__name__} needs the element LoopCoordinates "
+            "among the elements of the system, got none; simulate adds it"
+        )
 
     def coordinate_rows(self, x: Scalars) -> list[list[Scalar]]:
         """Return the rows W of independent velocities among the continuous states."""
@@ -203,7 +221,8 @@ class HeldLoops:
             q: Configuration [m or rad], nq scalars.
             w: Joint velocity, of which independent ones count, and continuous states.
         """
-        return self.method.guided(self, *self._system.split(q, w))
+        nv = self.model.nv
+        return self.method.guided(self, JointVector(q), JointVector(w[:nv]), w[nv:])
 
     def manifold(self) -> Manifold:
         """Return the positions of the robot, and how a state moves them."""

@@ -82,22 +82,12 @@ class Layout:
     """The values of a robot with its elements and controller, in order.
 
     Attributes:
-        model: The robot.
-        elements: Elements that act on it, in order.
-        placed: The same with the places of their values.
-        control: A controller marked with `traced`; None if commands come from the caller.
-        held: Whether the controller is sampled, its commands held in between.
         sensed: Sensors that the controller reads, by name, with their number of channels.
         partition: The robot in parts during a run; None undivided.
-        commands: The commands and their places.
-        command_names: Their names.
         own_names: Names of the controller's own continuous states.
         own_z_names: Names of its discrete states.
-        x_names: Names of the continuous states, those of the controller last.
-        nx: Number of continuous states.
-        x0: Initial continuous states, shape (nx,).
-        z_names: Names of the discrete states of elements, then of the controller.
-        z0: Initial discrete states, shape (nz,).
+
+    Others are those of `System`.
     """
 
     def __init__(

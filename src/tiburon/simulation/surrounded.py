@@ -70,7 +70,7 @@ class Surrounded:
             parts = tuple(map(_identity, (*extra, control)))
             key = (parts, held, tuple(sensed), _identity(loops))
         found, known = self._systems.get(key, (None, None))
-        if found is not None and (key is None or found.code.fingerprint() == known):
+        if found is not None and (key is None or found.code.fingerprint(found) == known):
             return found
         found = System(
             self.given[0],
@@ -83,7 +83,7 @@ class Surrounded:
             steps=True,
         )
         found.fixed = self._fixed
-        known = None if key is None else found.code.fingerprint()
+        known = None if key is None else found.code.fingerprint(found)
         put_latest(self._systems, key, (found, known))
         return found
 

@@ -20,8 +20,8 @@ from typing import Any
 
 from tiburon.actuation.element import AppliedForces, Element, ElementContext, StateKinematics
 from tiburon.actuation.piecewise import Prescribed
-from tiburon.algorithms.setting import Setting
-from tiburon.algorithms.surroundings import DEFAULT_WORLD, surroundings
+from tiburon.algorithms.setting import Setting, setting_in
+from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
 from tiburon.contact.mode_forces import HeldContacts, ModeForces
@@ -44,9 +44,19 @@ from tiburon.trace.program import Input, Program
 class System(Layout):
     """A robot in its world with its elements and controller: computes the rates of all states.
 
-    What it holds by name and in order is described by `Layout`.
-
     Attributes:
+        model: The robot.
+        elements: Elements that act on it, in order.
+        placed: The same with the places of their values.
+        control: A controller marked with `traced`; None if commands come from the caller.
+        held: Whether the controller is sampled, its commands held in between.
+        commands: The commands and their places.
+        command_names: Their names.
+        x_names: Names of the continuous states, those of the controller last.
+        nx: Number of continuous states.
+        x0: Initial continuous states, shape (nx,).
+        z_names: Names of the discrete states of elements, then of the controller.
+        z0: Initial discrete states, shape (nz,).
         world: Its surroundings.
         loops: How loops are held.
         held_loops: The loops, as held.
@@ -98,12 +108,12 @@ class System(Layout):
         super().__init__(
             model, elements, control, held=held, sensed=sensed, steps=steps, partition=partition
         )
+        self.time_matters = depends_on_time(model, self.world)
         self.loops = loops
-        self.held_loops = HeldLoops(self)
-        self.code = CodeKey(self)
+        self.held_loops = HeldLoops(model, self.world, loops, self.placed, self.time_matters)
+        self.code = CodeKey()
         self.kept: dict[Any, Any] = {}
         self.fixed = 0
-        self.time_matters = depends_on_time(model, self.world)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without what runs of this process keep with it."""
@@ -317,8 +327,7 @@ class System(Layout):
 
     def setting(self, q: Scalars, v: Scalars, time: Scalar) -> Setting:
         """Return what surrounds the robot in a state."""
-        around = Setting(self.model, (), (), *surroundings(self.model, self.world))
-        return around.at(q, v, *((time,) if self.time_matters else ()))
+        return setting_in(self.model, self.world, q, v, time if self.time_matters else None)
 
     # parameters, keys and traces
 
@@ -357,7 +366,7 @@ class System(Layout):
     @cached_property
     def key(self) -> str:
         """Text that is equal exactly if the code of the system is."""
-        return self.code.text()
+        return self.code.text(self)
 
     def retrace(self) -> None:
         """Trace user code again, so that `key` belongs to what it computes now."""
