@@ -10,7 +10,7 @@ import numpy as np
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import Array, NDArray
 from tiburon.record import record
-from tiburon.simulation.cases import Cases, RunCases
+from tiburon.simulation.engine import Cases, Engine
 from tiburon.simulation.events import (
     MOST_EVENTS,
     TIME_TOLERANCE,
@@ -363,10 +363,10 @@ class _Found(NamedTuple):
     failed: NDArray[np.bool_]
 
 
-class AdaptiveRun(RunCases):
+class AdaptiveRun(Engine):
     """All cases of a run with adaptive steps; one robot is one case.
 
-    The attributes are those of `RunCases`; `state` belongs to the grid time that is reached, while
+    The attributes are those of `Engine`; `state` belongs to the grid time that is reached, while
     the steps in `memory` are a little further.
     """
 
@@ -470,7 +470,7 @@ class AdaptiveRun(RunCases):
         if found.failed.any():
             self._end_diverged(running[found.failed])
 
-    def advance(self, end: int) -> None:
+    def _step_to(self, end: int) -> None:
         """Continue by steps of the grid, up to one that is to be reached at most; record rows."""
         done, every = self.done, self._every
         ends: list[int] = []
@@ -549,7 +549,7 @@ class AdaptiveRun(RunCases):
         """Step all cases until the last of some times, and fill in their rows."""
         behind = self.running
         while len(behind):
-            self.check_budget()
+            self.check()
             clock = self._clocks(behind, float(times[-1]))
             clock[:, ADAPTIVE_CLOCK : ADAPTIVE_CLOCK + len(times)] = times
             found = self._call(self.memory[behind], self.state[behind], behind, clock)
@@ -598,7 +598,7 @@ class AdaptiveRun(RunCases):
         """Step all cases to a time, events included; fill in the row."""
         self._acted.clear()
         while True:
-            self.check_budget()
+            self.check()
             self._handle_pending(time)
             running = self.running
             due = {c for c, known in self._pending.items() if known and _due(known[0][0], time)}

@@ -56,7 +56,7 @@ from tiburon.contact.rigid import Compliance, solve_impulses
 from tiburon.errors import ModelError, SecondOrderCollisionError, TiburonWarning
 from tiburon.results.outcome import EventRecord
 from tiburon.simulation.adaptive_run import START, TIME, TRIES, AdaptiveRun
-from tiburon.simulation.cases import Cases
+from tiburon.simulation.engine import Cases
 from tiburon.simulation.events import (
     MOST_EVENTS,
     TIME_TOLERANCE,
@@ -469,9 +469,9 @@ class ExactRun(AdaptiveRun):
         recorded = self.done - self.done % self._every + self._every
         return min(super()._stop(), self.begin + recorded * self.dt)
 
-    def advance(self, end: int) -> None:
+    def _step_to(self, end: int) -> None:
         """Continue by steps of the grid; the forces are those of the time reached."""
-        super().advance(end)
+        super()._step_to(end)
         self._show_forces()
 
     def start_events(self) -> None:

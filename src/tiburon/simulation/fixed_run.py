@@ -25,7 +25,6 @@ from tiburon.native.code import Code, Part
 from tiburon.native.engine import LONG_ROW
 from tiburon.native.kernel import Kernel
 from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
-from tiburon.simulation.cases import Cases, RunCases
 from tiburon.simulation.diagnosis import (
     BEYOND_GRID,
     STABLE_PRODUCT,
@@ -35,6 +34,7 @@ from tiburon.simulation.diagnosis import (
     WITHOUT_METHOD,
     stable_choice,
 )
+from tiburon.simulation.engine import Cases, Engine
 from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.fastest_element import fastest_element
 from tiburon.simulation.integrators.integrator import OWN
@@ -406,10 +406,10 @@ class _Plan:
         return AddressTable(lines, strides)
 
 
-class FixedRun(RunCases):
+class FixedRun(Engine):
     """All cases of a run of equal steps; one robot is one case.
 
-    The attributes are those of `RunCases`; after the held values, `held` has the memory of
+    The attributes are those of `Engine`; after the held values, `held` has the memory of
     a multi-step method.
     """
 
@@ -454,6 +454,7 @@ class FixedRun(RunCases):
         self._loop = self._step.loop
         self._passes_held = bool({"u", "memory"} & self._step.chained.keys())
         self._memory = memory = self._step.widths.get("memory", 0)
+        self.reads_in_place = one and not self._passes_held and not memory
         if memory and held.shape[1] == system.drive_size:
             # the memory of a multi-step method follows the held values; there is none yet
             self._held = np.concatenate([held, np.zeros((len(held), memory))], axis=1)
@@ -515,11 +516,6 @@ class FixedRun(RunCases):
         if self._plan is not None and self._passes_held:
             self._leave_plan()
         self._held = held
-
-    @property
-    def reads_in_place(self) -> bool:
-        """Whether steps read the held values where they are, so that `commanded` does nothing."""
-        return self._one and not self._passes_held and not self._memory
 
     def commanded(self) -> None:
         """Continue under held values that were changed in place."""
@@ -583,7 +579,7 @@ class FixedRun(RunCases):
         pace = self._step.loop.guess_seconds(None if self._one else len(self._state))
         return max(1, int(seconds / pace))
 
-    def advance(self, end: int) -> None:
+    def _step_to(self, end: int) -> None:
         """Take steps, at most up to step `end`, and record rows before it.
 
         A call ends early at the end of a plan, or before a step that meets a non-finite value.
@@ -607,9 +603,16 @@ class FixedRun(RunCases):
             self._put_held(plan)
         if self._memory and self._fresh[0]:
             plan.clocks[begin - plan.first, START] = 1.0
-        reached = (self._run if self._one else self._run_batch)(plan, begin, end)
+        if self._one and plan.calls is not None and self._loop is not None:
+            first = plan.first
+            reached = first + self._loop.run_one(plan.calls, begin - first, end - first)
+        else:
+            reached = (self._run if self._one else self._run_batch)(plan, begin, end)
         if reached < end:
             self._failing = reached
+            if reached == begin:
+                self._step_with_flags()
+                return
         if reached > begin:
             self.done, self._is_gathered = reached, False
             if self._memory:
@@ -764,6 +767,8 @@ class FixedRun(RunCases):
     def record(self) -> None:
         """Record the row of the present step; its commands are known now."""
         plan, done, every = self._plan, self.done, self._every
+        if done and not self.is_running:
+            return
         if plan is not None and done == plan.row_due and done < plan.last:
             self._fill(plan, plan.filled + 1)
             return
@@ -869,7 +874,15 @@ class FixedRun(RunCases):
 
     # contacts and controllers in the loop
 
-    def touch_first(self) -> None:
+    def begin_steps(self) -> None:
+        """Set contact forces at the start; call a sampled controller for the first row."""
+        system = self.system
+        if system.acts_in_contact:
+            self._touch_first()
+        if system.held and not system.sensed:
+            self._sample_first()
+
+    def _touch_first(self) -> None:
         """Set anchors and forces of compliant contact at the start, by a step of no length."""
         cases = self.running
         named = self._named(cases, self._step)
@@ -879,13 +892,13 @@ class FixedRun(RunCases):
         )
         self.held = held
 
-    def sample_first(self) -> None:
+    def _sample_first(self) -> None:
         """Call a sampled controller at the start: its commands are recorded with the first row."""
         self._sample(self.running, np.full(len(self.running), float(self.done)))
 
     def sample(self) -> None:
         """Call a controller that reads sensors, which only change between native calls."""
-        self.sample_first()
+        self._sample_first()
         self.jump()
 
     def _sample(self, cases: Cases, steps: Array) -> None:
@@ -914,7 +927,7 @@ class FixedRun(RunCases):
 
     # jumps and checkpoints
 
-    def resume(self, fresh: Array | None = None) -> None:
+    def resume(self, fresh: Array | None) -> None:
         """Continue with the memory of an earlier part; cases with `fresh` 1 start it again."""
         self._fresh = np.zeros(len(self._state)) if fresh is None else fresh.copy()
 

@@ -16,7 +16,7 @@ from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.record import record
 from tiburon.results.checkpoint import Checkpoint
-from tiburon.simulation import run as run_module
+from tiburon.simulation import engine
 from tiburon.simulation.run import RunSetup, carry_out
 from tiburon.simulation.step import Clock, StepSource, step_kernel
 from tiburon.simulation.system import System, surrounded
@@ -131,7 +131,7 @@ def integrate_rk4(
         Checkpoint(0, begin, {"state": state, "held": force}),
         show if progress is not None and steps else False,
         None,
-        progress_seconds=run_module.CHUNK_SECONDS,
+        progress_seconds=engine.CHUNK_SECONDS,
         strict=True,
     )
     if not run.outcome.ok:

@@ -118,6 +118,17 @@ def traced_rates(
     return rates, rates_under
 
 
+def _settling(system: System, p: Scalars) -> Callable[..., tuple[Scalars, Scalars]]:
+    """Return a traced function that moves states back onto loops and prescribed paths."""
+
+    @function
+    def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
+        q, w, gap = system.settle(q, w, time, p=p)
+        return tuple(require(gap <= system.most_open, x, CLOSED_LOOPS_EXPECTED) for x in q), w
+
+    return settled
+
+
 class Stepping:
     """Steps of a method, on floats or traced values.
 
@@ -174,10 +185,7 @@ class Stepping:
 
             return rates
 
-        @function
-        def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
-            q, w, gap = system.settle(q, w, time, p=p)
-            return tuple(require(gap <= system.most_open, x, CLOSED_LOOPS_EXPECTED) for x in q), w
+        settled = _settling(system, p)
 
         @function
         def step(

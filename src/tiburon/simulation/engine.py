@@ -1,6 +1,14 @@
-"""Cases of a run: their states, which are running, and outcomes of the others."""
+"""The engine: states of all cases, advanced until something stops it.
 
+`Engine.advance` takes steps up to a step of the grid of times, and returns why it stopped. It knows
+nothing of who waits there: runs (`run.py`) record rows, let sensors look and call controllers
+between two stretches. Steps are equal (`fixed_run.py`) or adaptive (`adaptive_run.py`); a case that
+an event or a non-finite value ends keeps its state and gets an outcome, while the others go on.
+"""
+
+import time as wall
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,12 +23,36 @@ from tiburon.simulation.system import System
 Cases: TypeAlias = NDArray[np.intp]
 """Numbers of cases."""
 
+CHUNK_SECONDS = 0.02
+"""Wall-clock time after which native code returns to Python [s]."""
+
+FIRST_STEPS = 1
+"""Fewest steps of the first call, before the pace is known."""
+
+PARTED_STEPS = 256
+"""Steps of a call of a robot in parts: processes exchange messages in every step, and the clocks of
+two processes would not agree on another number."""
+
+MAX_CALL_GROWTH = 8
+"""Factor by which the number of steps may grow from one call to the next."""
+
 MAX_DIAGNOSED_CASES = 32
 """Diverged cases whose cause is searched by taking the step again."""
 
 
-class RunCases:
-    """Base of runs with equal and with adaptive steps.
+class Stop(Enum):
+    """Why an engine stopped."""
+
+    REACHED = "the step asked for is reached"
+    PAUSED = "a row to record or the wall clock asks for a look before that step"
+    ENDED = "no case goes on"
+
+
+REACHED, PAUSED, ENDED = Stop
+
+
+class Engine:
+    """Base of what takes equal and what takes adaptive steps.
 
     Attributes:
         system: The system.
@@ -42,7 +74,9 @@ class RunCases:
         is_running: Whether any case continues.
         writer: Where rows go; set before the first step.
         readings: Latest sensor readings, shape (cases, channels); None without sensors.
-        check_budget: Called between native calls of unknown length; raises what ends the run.
+        check: Called between native calls of unknown length; raises what ends the run.
+        reads_in_place: Whether steps read the held values where they are, so that `commanded` does
+            nothing.
     """
 
     def __init__(
@@ -70,9 +104,14 @@ class RunCases:
         self.is_running = True
         self.writer: RowWriter | None = None
         self.readings: Array | None = None
-        self.check_budget: Callable[[], object] = lambda: None
+        self.check: Callable[[], object] = lambda: None
+        self.reads_in_place = False
         self._alive: Cases | None = None
         self.shared_outcome: SharedOutcome | None = None
+        # steps of a native call at most, and whether they follow the wall clock
+        self._limit, self._is_timed = 0, True
+        if system.partition is not None and system.partition.has_partners:
+            self._limit, self._is_timed = PARTED_STEPS, False
 
     @property
     def time(self) -> float:
@@ -83,6 +122,45 @@ class RunCases:
     def running(self) -> Cases:
         """Numbers of the running cases."""
         return np.arange(len(self.state)) if self._alive is None else self._alive
+
+    def advance(self, until: int) -> Stop:
+        """Take steps, up to step `until` at most, and record rows on the way; return why it ends.
+
+        Rows at the step that is reached wait for `record`: commands at its time may be yet to come.
+        """
+        begin, limit = self.done, self._limit
+        if not limit:
+            limit = self._limit = max(FIRST_STEPS, self.first_steps(0.1 * CHUNK_SECONDS))
+        if begin + limit >= until:
+            self._step_to(until)
+        else:
+            start = wall.perf_counter()
+            self._step_to(begin + limit)
+            if self._is_timed:
+                # only as many steps as fit into a call, and no sudden growth
+                pace = (self.done - begin) / max(wall.perf_counter() - start, 1e-12)
+                self._limit = max(1, min(int(CHUNK_SECONDS * pace), MAX_CALL_GROWTH * limit))
+        if not self.is_running:
+            return ENDED
+        return REACHED if self.done == until else PAUSED
+
+    def _step_to(self, end: int) -> None:
+        """Take at least one step of the running cases, up to step `end` at most."""
+        raise NotImplementedError
+
+    def first_steps(self, seconds: float) -> int:
+        """Return a number of steps that is likely to take no longer than a time [s]."""
+        raise NotImplementedError
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays that a checkpoint keeps."""
+        raise NotImplementedError
+
+    def begin_steps(self) -> None:
+        """Do what the first step of a run needs: contact forces, sampled commands."""
+
+    def resume(self, fresh: Array | None) -> None:
+        """Continue an earlier part; cases with `fresh` 1 start multi-step methods again."""
 
     def parts(self) -> list[Array]:
         """Return position, velocity and continuous states of the one robot; to be copied."""
@@ -99,9 +177,13 @@ class RunCases:
         return shown
 
     def record(self) -> None:
-        """Record the row of the present step; its commands are known now."""
+        """Record the row of the present step; its commands are known now.
+
+        Nothing is recorded of times that no case has reached; all have reached the start.
+        """
+        if self.done and not self.is_running:
+            return
         assert self.writer is not None
-        # all cases have reached the start, also those that end there
         state = self.shown() if self.done else self.state
         self.writer.write(self.time, state, self.held, self.readings)
 
