@@ -11,9 +11,9 @@ happens. That step is searched, and the case catches up with the others.
 """
 
 import time as wall
-from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,10 +21,7 @@ from tiburon.actuation.prescribed import PrescribedMotion
 from tiburon.arrays import Array, NDArray
 from tiburon.loops.stabilization import Projection
 from tiburon.model import Model
-from tiburon.native.code import Code, Part
-from tiburon.native.engine import LONG_ROW
-from tiburon.native.kernel import Kernel
-from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
+from tiburon.simulation import step_plan
 from tiburon.simulation.diagnosis import (
     BEYOND_GRID,
     STABLE_PRODUCT,
@@ -41,369 +38,34 @@ from tiburon.simulation.integrators.integrator import OWN
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import LocatedContact
 from tiburon.simulation.recorder import SENSED, Room
-from tiburon.simulation.run_parameters import bind_parameters
-from tiburon.simulation.step import Clock, StepSource, sample_kernel, step_kernel
+from tiburon.simulation.step import Clock, StepSource
+from tiburon.simulation.step_plan import (
+    DONE,
+    EMPTY,
+    END,
+    HOLD,
+    LOOK,
+    SAMPLE,
+    START,
+    BoundStep,
+    Sampler,
+    StepPlan,
+    StepTable,
+    first_touch,
+)
 from tiburon.simulation.system import System
 
 if TYPE_CHECKING:
     from tiburon.simulation.run import RunSetup
 
-BEGIN, DT, LENGTH, DONE, HOLD, SAMPLE, START, END, LOOK = (
-    Clock._fields.index(name)
-    for name in ("begin", "dt", "step", "done", "hold", "sample", "start", "end", "look")
-)
-
-PLAN_STEPS = 16_384
-"""Steps of a plan at most: each has an entry in its table of clocks."""
-
 PLAN_BYTES = 16_000_000
 """Bytes of recorded values that a plan keeps beside the arrays of the recorder, about."""
-
-REUSED_STEPS = 1024
-"""Steps of a plan at most that a system keeps for its next run: short runs are quick to start."""
 
 WATCHED_STEPS = 64
 """Steps after which cases that have stopped at an event leave the native call."""
 
-CASE_ALIGNMENT = 16
-"""Cases of which buffers hold a multiple, and floats to which they are aligned: a group of cases
-that is computed together has fewer."""
-
 MAX_PENDING_ROWS = 512
 """Complete rows that wait for being handed to the recorder at most."""
-
-ORDINALS = np.arange(PLAN_STEPS, dtype=np.float64)
-EMPTY = np.zeros(0)
-
-PARTS = ("q", "v", "x")
-"""What a state consists of."""
-
-
-class BoundStep:
-    """The kernel of one step, with the parameters of a run."""
-
-    def __init__(
-        self, source: StepSource, parameters: Mapping[str, Any], cases: int | None, steps: int = 0
-    ) -> None:
-        """Compile the step, or load it from the cache; `cases` is None for one robot.
-
-        Args:
-            source: Of the step.
-            parameters: Those of the run.
-            cases: How many robots there are; None for one, singly.
-            steps: How many steps are going to be taken, if that is known.
-        """
-        part: Part = "one" if cases is None else "many"
-        step = step_kernel(source, part, steps * (cases or 1))
-        kernel, self.rows = bind_parameters(step, parameters, cases)
-        self.kernel: Kernel = kernel.__self__  # type: ignore[attr-defined]
-        self.widths, self.chained = source.widths, source.chained
-        model, size = source.system.model, source.system.drive_size
-        nq, nv = model.nq, model.nq + model.nv
-        self._places = {
-            "q": slice(0, nq),
-            "v": slice(nq, nv),
-            "x": slice(nv, None),
-            "u": slice(0, size),
-            "memory": slice(size, None),
-        }
-        self.is_native = isinstance(self.kernel._code, Code)
-        self.loop: RowLoop | None = None
-        if self.is_native:
-            self.loop = loop = self.kernel.row_loop()
-            # place of each argument and result in a line of addresses, and those that never change
-            self.given = {name: place for place, name in enumerate(loop.names)}
-            outputs = enumerate(loop.output_names, len(loop.names))
-            self.made = {name: place for place, name in outputs}
-            self.line = np.zeros(loop.width, dtype=np.int64)
-            for name, values in self.kernel.parameters.items():
-                self.line[self.given[name]] = address_of(values)
-
-    def part(self, name: str, state: Array, held: Array) -> Array:
-        """Return one argument of all cases: a part of the states, or of the held values."""
-        return (held if name in ("u", "memory") else state)[:, self._places[name]]
-
-    def arguments(self, state: Array, held: Array) -> dict[str, Array]:
-        """Return state, held values and memory as arguments of a step."""
-        names = [name for name in self.widths if name in self._places]
-        return {name: np.ascontiguousarray(self.part(name, state, held)) for name in names}
-
-    def once(
-        self, named: Mapping[str, Array], cases: Cases, one: bool, threads: int | None
-    ) -> tuple[dict[str, Array], NDArray[np.bool_]]:
-        """Take one step of some cases (of one robot, singly); return results, and failures."""
-        if one and self.is_native:
-            return self._singly(named)
-        given = [named[name][0] if one else named[name] for name in self.widths]
-        rows = {} if one else {name: values[cases] for name, values in self.rows.items()}
-        found, failed = self.kernel.evaluate(*given, errors="flag", threads=threads, **rows)
-        found = found if isinstance(found, tuple) else (found,)
-        shaped = {
-            name: np.reshape(values, (len(cases), -1))
-            for name, values in zip(self.chained, found, strict=True)
-        }
-        return shaped, np.reshape(failed, -1)
-
-    def _singly(self, named: Mapping[str, Array]) -> tuple[dict[str, Array], NDArray[np.bool_]]:
-        """Take one step of each row by itself, without an explanation of failures."""
-        loop = self.loop
-        assert loop is not None
-        count = len(named["clock"])
-        made = {name: np.empty((count, width)) for name, width in self.chained.items()}
-        given = {name: np.ascontiguousarray(values) for name, values in named.items()}
-        lines = np.tile(self.line, (count, 1))
-        for arrays, places in ((given, self.given), (made, self.made)):
-            for name, values in arrays.items():
-                lines[:, places[name]] = address_of(values) + values.strides[0] * np.arange(count)
-        job = loop.job(AddressTable(lines, np.zeros_like(lines)), count, batch=False)
-        failed = np.array([loop.run_one(job, k, k + 1) == k for k in range(count)])
-        return made, failed
-
-
-class _Plan:
-    """Where the steps of a stretch read and write.
-
-    Call k of the native loop takes the step from ``first + k`` on. A step that reaches a recorded
-    row writes it, and the next step reads it there; the others alternate between two buffers.
-    """
-
-    def __init__(
-        self,
-        first: int,
-        last: int,
-        every: int,
-        chained: Mapping[str, int],
-        cases: int,
-        clock: Sequence[float],
-        *,
-        recorded: bool,
-    ) -> None:
-        """Lay out a stretch; `attach` gives it the rows to write.
-
-        Args:
-            first: Step at which it begins.
-            last: Step at which it ends.
-            every: Steps between two recorded rows.
-            chained: Sizes of what steps pass on, by name.
-            cases: How many cases there are.
-            clock: Clock of the run, whose steps done are those of each step.
-            recorded: Whether the first row is that of the step at which the stretch begins.
-        """
-        self.key = first, last, every, recorded, clock
-        self.first, self.last, self._every = first, last, every
-        self.clocks = clocks = np.empty((last - first, len(clock)))
-        clocks[:] = clock
-        clocks[:, DONE] = ORDINALS[: last - first] + float(first)
-        self.base = first // every + (not recorded)
-        self._recorded = recorded
-        self._chained, self._cases = chained, cases
-        # two buffers, each with all that steps pass on
-        whole = -(-cases // CASE_ALIGNMENT) * CASE_ALIGNMENT
-        memory = np.empty(2 * whole * sum(chained.values()) + CASE_ALIGNMENT)
-        self._memory = memory[-(address_of(memory) // 8) % CASE_ALIGNMENT :]
-        self._buffers: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
-        self._offsets: dict[str, list[int]] = {name: [] for name in chained}
-        self._lanes: dict[str, int] = {}
-        """Cases of a group, by name of what buffers hold lane-blocked."""
-        place = 0
-        for buffer in self._buffers:
-            for name, width in chained.items():
-                end = place + whole * width
-                buffer[name] = self._memory[place : place + cases * width].reshape(cases, width)
-                self._offsets[name].append(8 * place)
-                place = end
-        # steps from row to row are alike if the stretch begins at a row
-        self._alike = recorded and every <= last - first
-        # whether another run may take the same steps by this plan
-        self.is_reusable = self._alike and not first and last <= REUSED_STEPS
-        self._listed: AddressTable | None = None
-        self._job: Job | None = None
-        self.rows: Mapping[str, Array] = {}
-        self.start: Mapping[str, Array] = {}
-        self.shared: dict[str, Array] = {}
-        """Arguments beside parameters that are the same in all steps."""
-        self.per_case: set[str] = set()
-        """Those that have one row for each case, rather than one for all."""
-        self.held: Array | None = None
-        """The held values that are among them; None if they are yet to be put there."""
-        self.distances = np.zeros(0, dtype=np.int64)
-        self.calls: Job | None = None
-        """The calls of the native loop; None where they are yet to be listed."""
-        # rows that are complete, and those that the recorder knows of
-        self.filled = self.handed = 0
-
-    def attach(self, rows: Mapping[str, Array]) -> None:
-        """Begin with arrays of the recorder that steps can write to, shape (rows, cases, width)."""
-        count, cases, chained = (
-            self.last // self._every + 1 - self.base,
-            self._cases,
-            self._chained,
-        )
-        self.rows = {
-            name: rows[name] if name in rows else np.empty((count, cases, width))
-            for name, width in chained.items()
-        }
-        self.start = (
-            {name: values[0] for name, values in self.rows.items()}
-            if self._recorded
-            else {name: np.empty((cases, width)) for name, width in chained.items()}
-        )
-        # step of the first row that is not complete
-        self.row_due = self.base * self._every
-
-    def detach(self) -> None:
-        """Release all arrays of a run."""
-        self.rows, self.start, self.shared = {}, {}, {}
-        self.held = self.calls = None
-        self.filled = self.handed = 0
-        vars(self).pop("_parts", None)
-
-    @cached_property
-    def _parts(self) -> list[list[Array]]:
-        """Configuration, velocity and states of the first case: start, both buffers, all rows."""
-        found = [
-            [values[name][0] if name in values else EMPTY for name in PARTS]
-            for values in (self.start, *self._buffers)
-        ]
-        rows = [self.rows[name][:, 0] if name in self.rows else EMPTY for name in PARTS]
-        return [*found, rows]
-
-    def at(self, step: int) -> Mapping[str, Array]:
-        """Return what steps pass on at a step that was reached, by name, shape (cases, width)."""
-        if step == self.first:
-            return self.start
-        if step % self._every == 0:
-            row = step // self._every - self.base
-            return {name: values[row] for name, values in self.rows.items()}
-        buffer = self._buffers[self._turn(step)]
-        if not self._lanes:
-            return buffer
-        return {
-            name: self._groups(step, name)
-            .swapaxes(1, 2)
-            .reshape(-1, values.shape[1])[: len(values)]
-            if name in self._lanes
-            else values
-            for name, values in buffer.items()
-        }
-
-    def put(self, step: int, values: Mapping[str, Array]) -> None:
-        """Put back what steps pass on, at a step that was reached."""
-        for name, rows in values.items():
-            if not self.in_buffer(step) or name not in self._lanes:
-                self.at(step)[name][:] = rows
-                continue
-            groups = self._groups(step, name)
-            count, width, lanes = groups.shape
-            # the last group repeats the last case
-            padded = np.pad(rows, ((0, count * lanes - len(rows)), (0, 0)), "edge")
-            groups[:] = padded.reshape(count, lanes, width).swapaxes(1, 2)
-
-    def _turn(self, step: int) -> int:
-        """Return which buffer holds what is at a step."""
-        calls = step - self.first
-        return ((calls % self._every if self._alike else calls) - 1) % 2
-
-    def _groups(self, step: int, name: str) -> Array:
-        """Return the lane-blocked values of a buffer, shape (groups, width, lanes)."""
-        cases, width = self._buffers[0][name].shape
-        lanes, place = self._lanes[name], self._offsets[name][self._turn(step)] // 8
-        count = -(-cases // lanes)
-        flat = self._memory[place : place + count * width * lanes]
-        return flat.reshape(count, width, lanes)
-
-    def parts(self, step: int) -> list[Array]:
-        """Return configuration, velocity and continuous states of the first case at a step."""
-        parts, every = self._parts, self._every
-        if step == self.first:
-            return parts[0]
-        row, turn = divmod(step, every)
-        if turn == 0:
-            q, v, x = parts[3]
-            row -= self.base
-            return [q[row], v[row], x[row] if len(x) else x]
-        calls = step - self.first
-        return parts[2 - ((calls % every if self._alike else calls) & 1)]
-
-    def in_buffer(self, step: int) -> bool:
-        """Return whether later steps overwrite what is at a step."""
-        return step != self.first and step % self._every != 0
-
-    def rows_before(self, step: int) -> int:
-        """Return the number of rows before a step."""
-        return (step - 1) // self._every + 1 - self.base
-
-    def row_times(self, first: int, last: int, begin: float, dt: float) -> Array:
-        """Return the times of some rows [s]."""
-        first, last = first + self.base, last + self.base
-        times = np.arange(first * self._every, last * self._every, self._every, dtype=np.float64)
-        times *= dt
-        times += begin
-        return times
-
-    def job(self, step: BoundStep, cases: int | None) -> Job:
-        """List the calls of the native loop, for a number of cases or for one robot."""
-        loop, computed = step.loop, (self.last - self.first) * (cases or 1)
-        assert loop is not None
-        if cases is None:
-            table = self._table(step, loop, 0)
-            self.calls = self._job = loop.job(table, computed, batch=False, earlier=self._job)
-        else:
-            self.calls = loop.blocked_job(partial(self._table, step, loop), computed)
-        return self.calls
-
-    def _table(self, step: BoundStep, loop: RowLoop, lanes: int) -> AddressTable:
-        """List where calls read and write; long values in buffers are lane-blocked if possible."""
-        if self._listed is None:
-            self._listed = self._list_buffers(step, loop, lanes)
-        lines, strides = self._listed
-        for name, values in self.shared.items():
-            place = step.given[name]
-            lines[:, place] = address_of(values)
-            if name in self.per_case:
-                self.distances[place] = values.strides[0] // values.itemsize
-        every, period = self._every, len(lines)
-        for name, rows in self.rows.items():
-            given, made = step.given[name], step.made[name]
-            start, stride = (
-                address_of(rows if self._recorded else self.start[name]),
-                rows.strides[0],
-            )
-            if self._alike:
-                # the last step of each turn writes a row, the first reads the row before it
-                strides[-1, made] = strides[0, given] = stride
-                lines[-1, made] = start + stride
-            elif len(rows) > self._recorded:
-                where = np.arange(every - self.first % every - 1, period, every)
-                places = self._recorded + np.arange(len(where))
-                lines[where, made] = address_of(rows) + places * stride
-                lines[1:, given] = lines[:-1, made]
-            lines[0, given] = start
-        return self._listed
-
-    def _list_buffers(self, step: BoundStep, loop: RowLoop, lanes: int) -> AddressTable:
-        """List parameters, clocks, and buffers for all that steps pass on."""
-        period = self._every if self._alike else self.last - self.first
-        lines = np.empty((period, loop.width), dtype=np.int64)
-        lines[:] = step.line
-        strides = np.zeros((period, loop.width), dtype=np.int64)
-        self.distances = np.zeros(len(loop.names), dtype=np.int64)
-        memory = address_of(self._memory)
-        for name, width in self._chained.items():
-            given, made = step.given[name], step.made[name]
-            self.distances[given] = width
-            first, second = self._offsets[name]
-            # positions and velocities are read one by one while a run goes on
-            if lanes and width >= LONG_ROW and name not in PARTS:
-                self._lanes[name] = lanes
-                first, second = first + 1, second + 1
-            lines[0::2, made] = memory + first
-            lines[1::2, made] = memory + second
-            lines[1:, given] = lines[:-1, made]
-        size, clock = self.clocks.strides[0], step.given["clock"]
-        lines[:, clock] = np.arange(period) * size + address_of(self.clocks)
-        strides[:, clock] = period * size
-        return AddressTable(lines, strides)
 
 
 class FixedRun(Engine):
@@ -425,7 +87,7 @@ class FixedRun(Engine):
     ) -> None:
         """Prepare a run from initial states and held values of all cases; no step is taken yet."""
         # a plan holds the values of the present step; None where `state` and `held` do
-        self._plan: _Plan | None = None
+        self._plan: StepPlan | None = None
         self._room: Room | None = None
         self._state, self._held = state, held
         self._is_gathered = True
@@ -467,7 +129,7 @@ class FixedRun(Engine):
         self._fresh = np.ones(len(state)) if memory or events is not None else EMPTY
         # the step that meets a non-finite value in some case; -1 for none
         self._failing = -1
-        self._sampler: Any = None
+        self._sampler: Sampler | None = None
         self._lasting: tuple[Array, Array] | None = None
         self.search: EventSearch | None = None
         self._part = self._step
@@ -620,7 +282,7 @@ class FixedRun(Engine):
             if reached > plan.row_due:
                 self._fill(plan, plan.rows_before(reached))
 
-    def _run_batch(self, plan: _Plan, begin: int, end: int) -> int:
+    def _run_batch(self, plan: StepPlan, begin: int, end: int) -> int:
         """Take steps of a plan for all cases, none beyond a step at which one fails."""
         kept: dict[str, Array] = {}
         if plan.in_buffer(begin):
@@ -632,7 +294,7 @@ class FixedRun(Engine):
             self._run(plan, begin, reached)
         return reached
 
-    def _run(self, plan: _Plan, begin: int, end: int) -> int:
+    def _run(self, plan: StepPlan, begin: int, end: int) -> int:
         """Take steps of a plan; return the step that was reached."""
         job, first, loop = plan.calls, plan.first, self._loop
         if loop is None:
@@ -646,7 +308,7 @@ class FixedRun(Engine):
         cases, calls = len(self.running), (begin - first, end - first)
         return first + loop.run_many(job, *calls, plan.distances, cases, self._threads)
 
-    def _run_interpreted(self, plan: _Plan, begin: int, end: int) -> int:
+    def _run_interpreted(self, plan: StepPlan, begin: int, end: int) -> int:
         """Take steps of a plan without machine code, or for comparison with it."""
         kernel = self._step.kernel
         for step in range(begin, end):
@@ -663,12 +325,12 @@ class FixedRun(Engine):
                 plan.at(step + 1)[name][:] = values
         return end
 
-    def _make_plan(self, *, recorded: bool) -> _Plan:
+    def _make_plan(self, *, recorded: bool) -> StepPlan:
         """Plan the steps from the present one on, which is a row to record if `recorded`."""
         self._leave_plan()
         first, every, alive = self.done, self._every, self._alive
         cases, chained = len(self._state if alive is None else alive), self._step.chained
-        last = min(self._steps, first + PLAN_STEPS)
+        last = min(self._steps, first + step_plan.PLAN_STEPS)
         direct = () if alive is not None else ("q", "v", "x")
         beside = 8 * cases * sum([chained[name] for name in chained if name not in direct])
         base = first // every + (not recorded)
@@ -685,12 +347,12 @@ class FixedRun(Engine):
                 # the next plan begins at a row
                 last = (base + count - 1) * every
         shown = {name: rows[name][:count] for name in direct if name in chained and name in rows}
-        plan: _Plan | None = None
+        plan: StepPlan | None = None
         if self._keeps_plans:
             # that of an earlier run; a run that a controller starts must not find it as well
             plan = self.system.kept.pop(("plan", self.method), None)
         if plan is None or plan.key != (first, last, every, recorded, self._head):
-            plan = _Plan(first, last, every, chained, cases, self._head, recorded=recorded)
+            plan = StepPlan(first, last, every, chained, cases, self._head, recorded=recorded)
         plan.attach(shown)
         for name, place in plan.start.items():
             part = self._step.part(name, self._state, self._held)
@@ -713,7 +375,7 @@ class FixedRun(Engine):
             plan.detach()
             self.system.kept["plan", self.method] = plan
 
-    def _put_held(self, plan: _Plan) -> None:
+    def _put_held(self, plan: StepPlan) -> None:
         """Put the held values where the steps of a plan read them."""
         held, size = self._held, self.system.drive_size
         plan.held = held
@@ -799,7 +461,7 @@ class FixedRun(Engine):
         self._complete(room, 0, 1, times)
         self._hand(times, whole=True)
 
-    def _fill(self, plan: _Plan, last: int) -> None:
+    def _fill(self, plan: StepPlan, last: int) -> None:
         """Complete the rows of a plan up to one, under the present commands."""
         first, room, writer = plan.filled, self._room, self.writer
         if last <= first or room is None:
@@ -906,21 +568,12 @@ class FixedRun(Engine):
         if not len(cases):
             return
         if self._sampler is None:
-            kernel = sample_kernel(self.system, "one" if self._one else "many")
-            known = kernel.__self__.parameters  # type: ignore[attr-defined]
-            own = {name: x for name, x in self._parameters.items() if name in known}
-            self._sampler = bind_parameters(kernel, own, None if self._one else len(self._state))
-        kernel, rows = self._sampler
+            count = None if self._one else len(self._state)
+            self._sampler = Sampler(self.system, self._parameters, count)
         size, held = self.system.drive_size, self.held.copy()
-        given = self.state[cases], np.ascontiguousarray(held[cases, :size])
+        u = np.ascontiguousarray(held[cases, :size])
         times = self.begin + steps * self.dt
-        if self._one:
-            found, failed = kernel(given[0][0], given[1][0], times[0], errors="flag")
-        else:
-            own = {name: values[cases] for name, values in rows.items()}
-            found, failed = kernel(*given, times, errors="flag", **own)
-        failed = np.reshape(failed, -1)
-        held[cases[~failed], :size] = np.reshape(found, (len(cases), -1))[~failed]
+        held[cases, :size], failed = self._sampler(self.state[cases], u, times, cases)
         self.held = held
         if failed.any():
             self._end_diverged(cases[failed], steps[failed])
@@ -1018,33 +671,26 @@ class FixedRun(Engine):
         failed = np.zeros(len(cases), dtype=bool)
         reached = 0
         if loop is not None:
-            other = {name: np.empty_like(values) for name, values in found.items()}
+            # what the last of two steps writes is what the first reads
+            table = StepTable(step.chained, len(cases), None, 2)
+            listed = table.listed(step)
             shared = {k: np.ascontiguousarray(v) for k, v in named.items() if k not in found}
             shared |= {k: np.ascontiguousarray(v[cases]) for k, v in step.rows.items()}
-            lines = np.tile(step.line, (2, 1))
-            for line, given, made in ((lines[0], found, other), (lines[1], other, found)):
-                for name, values in {**shared, **given}.items():
-                    line[step.given[name]] = address_of(values)
-                for name, values in made.items():
-                    line[step.made[name]] = address_of(values)
-            table = AddressTable(lines, np.zeros_like(lines))
-            job = loop.job(table, calls * len(cases), batch=not self._one)
+            table.link(step, table.buffers[1], table.buffers[1], shared, shared)
+            for name, values in found.items():
+                table.buffers[1][name][:] = values
+            job = loop.job(listed, calls * len(cases), batch=not self._one)
             if self._one:
                 reached = loop.run_one(job, 0, calls)
             else:
-                # one row for each case, but for parameters that all cases share
-                distances = np.zeros(len(loop.names), dtype=np.int64)
-                for name, values in {**shared, **found}.items():
-                    distances[step.given[name]] = values[0].size
-                reached = loop.run_many(job, 0, calls, distances, len(cases), self._threads)
+                options = table.distances, len(cases), self._threads
+                reached = loop.run_many(job, 0, calls, *options)
             if reached == calls or self._one:
                 failed[:] = reached < calls
-                return (found if reached % 2 == 0 else other), failed
+                return table.buffers[(reached - 1) % 2], failed
             if reached:
                 # blocks of cases continued beyond the step at which one failed
                 found, _ = self._watch(named, cases, reached)
-            else:
-                found = {name: np.array(named[name]) for name in step.chained}
         while reached < calls:
             given = {**named, **found}
             after, failed = step.once(given, cases, self._one, self._threads)
@@ -1106,42 +752,6 @@ class FixedRun(Engine):
         if crossing.failed.any():
             bad = cases[crossing.failed]
             self._end_diverged(bad, done[bad] - 1.0)
-
-
-def first_touch(
-    system: System,
-    step: BoundStep,
-    named: dict[str, Array],
-    held: Array,
-    clock: Array,
-    cases: Cases,
-    one: bool,
-) -> Array:
-    """Return held values with anchors and forces of compliant contact at the start.
-
-    Args:
-        system: The robot.
-        step: Its step.
-        named: State, held values and memory of the cases, as arguments of the step.
-        held: Held values of the cases, with memory.
-        clock: Clock at the start.
-        cases: Numbers of the cases.
-        one: Whether this is the run of one robot.
-    """
-    assert system.contact is not None
-    clock = clock.copy()
-    # the step ends at the start of the run, where no controller is called
-    clock[LENGTH], clock[DONE] = 0.0, -1.0
-    clock[SAMPLE : SAMPLE + 1] = 0.0
-    named["clock"] = np.tile(clock, (len(cases), 1))
-    if "side" in step.widths:
-        named["side"] = np.zeros((len(cases), step.widths["side"]))
-    found, failed = step.once(named, cases, one, None)
-    first, own = system.discrete.start, system.contact[1]
-    places = slice(first + own.start, first + own.stop)
-    held = held.copy()
-    held[~failed, places] = found["u"][~failed, places]
-    return held
 
 
 def _advice(
