@@ -144,6 +144,12 @@ def _loops() -> tuple[LoadedCode, Callable[..., int], Callable[..., int]]:
     return loaded, one, _LOOP_OF_MANY(loaded.address("loop_of_many"))
 
 
+def loop_address() -> int:
+    """Return the address of the loop over one case: ``loop(job, begin, end)``."""
+    loaded, *_ = _loops()
+    return loaded.address("loop_of_one")
+
+
 def address_of(array: NDArray[Any]) -> int:
     """Return the address of the first element; `array.ctypes.data` is the same, but slow."""
     layout = object_layout()

@@ -163,19 +163,21 @@ class StepTable:
     """
 
     def __init__(
-        self, chained: Mapping[str, int], cases: int, clocks: Array | None, period: int
+        self, chained: Mapping[str, int], cases: int | None, clocks: Array | None, period: int
     ) -> None:
         """Allocate buffers for what steps pass on.
 
         Args:
             chained: Sizes of what steps pass on, by name.
-            cases: How many cases there are.
+            cases: How many cases there are; None for one robot by itself, whose values follow each
+                other in a buffer.
             clocks: Clocks; None if steps pass them on.
             period: Steps until the table repeats.
         """
-        self._chained, self._cases, self._period = chained, cases, period
+        self._chained, self._period = chained, period
         self.clocks = clocks
-        whole = -(-cases // CASE_ALIGNMENT) * CASE_ALIGNMENT
+        self._cases = cases or 1
+        whole = 1 if cases is None else -(-cases // CASE_ALIGNMENT) * CASE_ALIGNMENT
         memory = np.empty(2 * whole * sum(chained.values()) + CASE_ALIGNMENT)
         self._memory = memory[-(address_of(memory) // 8) % CASE_ALIGNMENT :]
         self.buffers: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
@@ -186,7 +188,8 @@ class StepTable:
         for buffer in self.buffers:
             for name, width in chained.items():
                 end = place + whole * width
-                buffer[name] = self._memory[place : place + cases * width].reshape(cases, width)
+                values = self._memory[place : place + self._cases * width]
+                buffer[name] = values.reshape(self._cases, width)
                 self._offsets[name].append(8 * place)
                 place = end
         self._listed: AddressTable | None = None
