@@ -270,7 +270,7 @@ def test_ticks_without_machine_code_take_the_same_steps(soft, monkeypatch):
         model, start = tb.Model("ball", [ball]), np.array([0.0999, -0.5])
         options = {"world": tb.World(ground=tb.Ground(normal_stiffness=1e4, normal_damping=10.0))}
     found = []
-    for engine in ("llvm", "interpreter"):
+    for engine in ("native", "interpreter"):
         if engine == "interpreter":
             monkeypatch.setenv("TIBURON_ENGINE", engine)
         whole = prepare(model, 0.1, **options).system

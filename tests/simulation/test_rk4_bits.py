@@ -5,8 +5,8 @@ import pytest
 
 import tiburon as tb
 from tests.robots import kicked, rover
+from tiburon.native.row_loop import CheckedLoop, RowLoop
 from tiburon.simulation import engine as engine_module
-from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.step import StepSource, step_kernel
 from tiburon.simulation.system import System
 
@@ -55,7 +55,8 @@ def test_the_length_of_calls_changes_no_bit(model, start, whole, monkeypatch, se
 
 def test_call_path_of_the_kernel_changes_no_bit(model, start, whole, monkeypatch):
     """The native loop and the checked call give the same."""
-    monkeypatch.setattr(FixedRun, "_run", FixedRun._run_interpreted)
+    for name in ("run_one", "run_many", "blocked_job"):
+        monkeypatch.setattr(RowLoop, name, getattr(CheckedLoop, name))
     run = tb.integrate_rk4(model, *start, dt=2e-3, steps=STEPS)
     assert_same_bits(run, whole.q, whole.v)
 

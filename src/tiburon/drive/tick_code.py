@@ -18,7 +18,9 @@ from tiburon.drive.tick_memory import (
     LOG_SIZE,
     MARGIN_DOWN,
     MARGIN_UP,
+    MAX_SLEEP,
     NEVER_SLEEP,
+    PAUSED_SLEEP,
     Entry,
     Word,
 )
@@ -31,12 +33,6 @@ _YIELD = ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(
 
 RELAX = {"x86_64": _PAUSE, "amd64": _PAUSE, "aarch64": _YIELD, "arm64": _YIELD}
 """Spin-wait hints by processor architecture."""
-
-PAUSED_SLEEP = 1_000_000
-"""Sleep of a paused loop between two checks of the control words [ns]."""
-
-MAX_SLEEP = 20_000_000
-"""Longest single sleep [ns]: in slow motion ticks are long."""
 
 
 def _llvm_source() -> str:

@@ -38,6 +38,12 @@ MARGIN_UP = 10_000
 MARGIN_DOWN = 10
 """Decrease of the margin after any other sleep [ns]: 1 of 1000 sleeps exceeds it on balance."""
 
+PAUSED_SLEEP = 1_000_000
+"""Sleep of a paused loop between two checks of the control words [ns]."""
+
+MAX_SLEEP = 20_000_000
+"""Longest single sleep [ns]: in slow motion ticks are long."""
+
 NEVER_SLEEP = 1 << 62
 """Margin of a loop that only spins [ns]."""
 
@@ -155,7 +161,7 @@ class TickMemory:
         """Return the argument table of the loop, and the objects that must outlive it."""
         steps, library = self.steps, c_library(*CLOCK_FUNCTIONS)
         count, clock = steps.clocks.shape
-        addresses = {
+        values: dict[Entry, Any] = {
             Entry.WORDS: self.words,
             Entry.STATE: steps.state,
             Entry.BEGIN: steps.begin,
@@ -170,9 +176,6 @@ class TickMemory:
             Entry.RING: self.ring,
             Entry.BINS: self.bins,
             Entry.LOG: self.log,
-        }
-        values = {entry: array.ctypes.data for entry, array in addresses.items()}
-        values |= {
             Entry.RUN: loop_address(),
             Entry.JOB: steps.job.address,
             Entry.STATE_SIZE: len(steps.state) - 1,
@@ -187,7 +190,10 @@ class TickMemory:
             Entry.CLOCK_ID: time.CLOCK_MONOTONIC,
             Entry.SLEEP: _address(library.nanosleep),
         }
-        table = np.array([values[entry] for entry in Entry], dtype=np.int64)
+        numbers = [
+            x.ctypes.data if isinstance(x, np.ndarray) else x for x in map(values.get, Entry)
+        ]
+        table = np.array(numbers, dtype=np.int64)
         return table, library, self
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.arrays import Array
 from tiburon.drive.tick_memory import (
     CATCH_UP,
     LATE_BINS,
@@ -22,17 +23,13 @@ from tiburon.drive.tick_memory import (
     LOG_SIZE,
     MARGIN_DOWN,
     MARGIN_UP,
+    MAX_SLEEP,
     NEVER_SLEEP,
+    PAUSED_SLEEP,
     TickMemory,
     Word,
 )
 from tiburon.errors import PartnerError
-
-PAUSED_SLEEP = 1e-3
-"""Sleep of a paused loop between two checks of the control words [s]."""
-
-MAX_SLEEP = 20_000_000
-"""Longest single sleep [ns]."""
 
 
 class OwnRequests:
@@ -46,23 +43,24 @@ class OwnRequests:
 
     def agree(self) -> bool:
         """Copy posted values if they are consistent; return whether a state was among them."""
-        memory, words, steps = self._memory, self._memory.words, self._memory.steps
-        moved = False
-        sequence = int(words[Word.STATE_SEQ])
-        if sequence != words[Word.STATE_SEEN] and sequence % 2 == 0:
-            stage = memory.posted_state.copy()
-            if sequence == words[Word.STATE_SEQ]:
-                steps.state[:] = stage
-                words[Word.STATUS] = 0
-                words[Word.STATE_SEEN] = sequence
-                moved = True
-        sequence = int(words[Word.POST_SEQ])
-        if sequence != words[Word.POST_SEEN] and sequence % 2 == 0:
-            stage = memory.posted.copy()
-            if sequence == words[Word.POST_SEQ]:
-                steps.numbers[:] = stage
-                words[Word.POST_SEEN] = sequence
-        return moved
+        words, steps = self._memory.words, self._memory.steps
+        state = _posted(self._memory, Word.STATE_SEQ, int(words[Word.STATE_SEEN]))
+        if state is not None:
+            words[Word.STATE_SEEN], steps.state[:] = state
+            words[Word.STATUS] = 0
+        numbers = _posted(self._memory, Word.POST_SEQ, int(words[Word.POST_SEEN]))
+        if numbers is not None:
+            words[Word.POST_SEEN], steps.numbers[:] = numbers
+        return state is not None
+
+
+def _posted(memory: TickMemory, word: Word, seen: int) -> tuple[int, Array] | None:
+    """Return a new sequence count with its values; None if there is none, or they change now."""
+    sequence = int(memory.words[word])
+    if sequence == seen or sequence % 2:
+        return None
+    copied = (memory.posted_state if word is Word.STATE_SEQ else memory.posted).copy()
+    return (sequence, copied) if sequence == int(memory.words[word]) else None
 
 
 def run_ticks(memory: TickMemory, partners: "TickPartners | None" = None) -> None:
@@ -119,7 +117,7 @@ def pause(memory: TickMemory, moved: bool, wanted: int) -> None:
         tick(memory, 0)
         words[Word.STEPS_DONE] += 1
     else:
-        time.sleep(PAUSED_SLEEP)
+        time.sleep(1e-9 * PAUSED_SLEEP)
 
 
 def wait(memory: TickMemory, now: int, left: int) -> None:
@@ -291,19 +289,11 @@ class TickPartners:
 
     def _read_posts(self) -> None:
         """Copy what was posted here, unless it is being written."""
-        memory = self._memory
-        for k, (word, given, kept) in enumerate(
-            (
-                (Word.POST_SEQ, memory.posted, self._posted),
-                (Word.STATE_SEQ, memory.posted_state, self._state),
-            )
-        ):
-            sequence = int(memory.words[word])
-            if sequence % 2 == 0:
-                copied = given.copy()
-                if sequence == int(memory.words[word]):
-                    kept[:] = copied
-                    self._sequences[k] = sequence
+        kept = (Word.POST_SEQ, self._posted), (Word.STATE_SEQ, self._state)
+        for k, (word, values) in enumerate(kept):
+            found = _posted(self._memory, word, self._sequences[k])
+            if found is not None:
+                self._sequences[k], values[:] = found
 
     @property
     def lost(self) -> str:

@@ -49,9 +49,8 @@ class TickSteps(StepTable):
         first = ("u",) if "u" in step.chained else ()
         order = {name: step.chained[name] for name in (*first, *step.chained)}
         super().__init__(order, None, clocks, 2)
-        shapes = {name: values.shape for name, values in step.kernel.parameters.items()}
-        sizes = {name: values.size for name, values in step.kernel.parameters.items()}
-        count, size = sum(sizes.values()), system.drive_size
+        known = step.kernel.parameters
+        count, size = sum(values.size for values in known.values()), system.drive_size
         asked = system.discrete.start
         state = system.model.nq + system.model.nv + system.nx
         self.values = np.zeros(count + size + state + 1)
@@ -61,23 +60,21 @@ class TickSteps(StepTable):
         self.begin = self.values[count + (0 if first else size) : -1]
         self.parts: dict[str, Any] = {}
         place = 0
-        for name, shape in shapes.items():
-            values = self.values[place : place + sizes[name]]
-            values[:] = np.ravel(step.kernel.parameters[name])
-            self.parts[name], place = values.reshape(shape), place + sizes[name]
-        self._shared = {} if first or not size else {"u": self.values[count : count + size]}
-        self._skipped = asked if first else 0
-        self.buffer_size = len(self.begin)
-        self.work = self._flat(1)
-        if step.loop is not None:
-            # what the last of two steps writes is what the first reads
-            table = self.listed(step)
-            self.link(step, self.buffers[1], self.buffers[1], {**self.parts, **self._shared})
-            self.job = step.loop.job(table, MANY_STEPS, batch=False)
+        for name, values in known.items():
+            part, place = self.values[place:][: values.size], place + values.size
+            part[:] = values.reshape(-1)
+            self.parts[name] = part.reshape(values.shape)
+        self._skipped, self.work = asked if first else 0, self._flat(1)
+        # what the last of two steps writes is what the first reads
+        shared = {**self.parts, **({} if first or not size else {"u": self.values[count:][:size]})}
+        self.listed(step)
+        table = self.link(step, self.buffers[1], self.buffers[1], shared)
+        self.job = step.loop.job(table, MANY_STEPS, batch=False)
 
     def _flat(self, turn: int) -> Array:
         """Return a whole buffer."""
-        return self._memory[turn * self.buffer_size :][: self.buffer_size]
+        size = len(self.begin)
+        return self._memory[turn * size :][:size]
 
     def after(self, count: int) -> Array:
         """Return where the state is after some steps, without their number: a view of a buffer."""
@@ -87,25 +84,8 @@ class TickSteps(StepTable):
         """Take some steps; return False if a value is not finite: the state is as before then."""
         self.clocks[:count, DONE] = self.state[-1] + np.arange(count)
         self.work[:] = self.begin
-        loop = self.step.loop
-        reached = self._interpreted(count) if loop is None else loop.run_one(self.job, 0, count)
-        if reached < count:
+        if self.step.loop.run_one(self.job, 0, count) < count:
             return False
         self.state[:-1] = self.after(count)
         self.state[-1] += count
         return True
-
-    def _interpreted(self, count: int) -> int:
-        """Take steps without machine code; return how many were taken."""
-        for k in range(count):
-            here, there = self.buffers[(k - 1) % 2], self.buffers[k % 2]
-            given = {**self._shared, **{name: values[0] for name, values in here.items()}}
-            given["clock"] = self.clocks[k]
-            arguments = [given[name] for name in self.step.widths]
-            found, failed = self.step.kernel.evaluate(*arguments, errors="flag", **self.parts)
-            if np.any(failed):
-                return k
-            found = found if isinstance(found, tuple) else (found,)
-            for name, values in zip(self.step.chained, found, strict=True):
-                there[name][0] = values
-        return count

@@ -521,7 +521,7 @@ class Ticker:
         begun = np.asarray(held, dtype=np.float64)
         taken.commands[:] = begun[: system.discrete.start]
         taken.state[:] = (*begun[system.discrete], *state, 0.0)
-        self.memory = TickMemory(taken)
+        self.memory, self._moving = TickMemory(taken), len(state)
         self.memory.words[Word.LIMIT] = round(1e9 * limit)
         self.wait = wait
         # the loop is the writer from here on
@@ -535,7 +535,7 @@ class Ticker:
         self._posting = threading.Lock()
         self._jump: Jump | None = None
         possible = (
-            taken.step.loop is not None
+            taken.step.is_native
             and hasattr(time, "CLOCK_MONOTONIC")
             and c_library("clock_gettime", "nanosleep") is not None
         )
@@ -689,7 +689,7 @@ class Ticker:
         moving = np.array(state, dtype=np.float64)
         numbers = np.concatenate([z, moving, [float(steps)]])
         if numbers.shape != self.memory.posted_state.shape:
-            raise ShapeError("state", self._moving_size, len(moving))
+            raise ShapeError("state", self._moving, len(moving))
         if not np.isfinite(numbers).all():
             raise NonFiniteError("state", int(np.argmin(np.isfinite(moving))), float("nan"))
         with self._posting:
@@ -700,11 +700,6 @@ class Ticker:
             row = Row(int(steps), self.begin + steps * self.dt, 0.0, moving, held)
             self._jump = Jump(self.head, row)
             self._write_posted(Word.STATE_SEQ, numbers, self.memory.posted_state)
-
-    @property
-    def _moving_size(self) -> int:
-        """Length of (*q, *v, *x)."""
-        return len(self.memory.steps.state) - 1 - len(self.system.z_names)
 
     def _write_posted(self, sequence: Word, source: Array, target: Array) -> None:
         if self.native:
@@ -761,7 +756,7 @@ class Ticker:
     def rows_of(self, row: Array) -> Row:
         """Return the parts of a row."""
         first = 2 + len(self.system.z_names)
-        end = first + self._moving_size
+        end = first + self._moving
         held, steps = np.concatenate([row[end:], row[2:first]]), int(row[0])
         return Row(steps, self.begin + steps * self.dt, 1e-9 * float(row[1]), row[first:end], held)
 

@@ -2,14 +2,14 @@
 
 `Engine.advance` takes steps up to a step of the grid of times, and returns why it stopped. It knows
 nothing of who waits there: runs (`run.py`) record rows, let sensors look and call controllers
-between two stretches. Steps are equal (`fixed_run.py`) or adaptive (`adaptive_run.py`); a case that
-an event or a non-finite value ends keeps its state and gets an outcome, while the others go on.
+between two stretches. Steps are equal (`equal_steps.py`) or adaptive (`adaptive_steps.py`). A case
+that an event or a non-finite value ends keeps its state and gets an outcome; the others go on.
 """
 
 import time as wall
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import Instants, Watch
 from tiburon.simulation.recorder import RowWriter
 from tiburon.simulation.system import System
+
+if TYPE_CHECKING:
+    from tiburon.simulation.run import RunSetup
 
 Cases: TypeAlias = NDArray[np.intp]
 """Numbers of cases."""
@@ -82,16 +85,21 @@ class Engine:
     def __init__(
         self,
         system: System,
+        setup: "RunSetup",
+        events: Watch | None,
         state: Array,
         held: Array,
-        begin: float,
-        dt: float,
-        events: Watch | None = None,
+        one: bool,
     ) -> None:
-        """Put cases at their start."""
+        """Put cases at their start; with `one`, the only case is one robot."""
         self.system = system
         self.state, self.held = state, held
-        self.begin, self.dt = begin, dt
+        self.begin, self.dt = setup.begin, setup.dt
+        self.method, self._parameters = setup.method, setup.parameters
+        self._every, self._last = setup.record_every, setup.steps
+        self._one, self._threads = one, setup.threads
+        # size of the batch for kernels
+        self._batch = None if one else len(state)
         self.done = 0
         self.asked = -1
         self.outcomes: dict[int, Outcome] = {}
@@ -117,6 +125,11 @@ class Engine:
     def time(self) -> float:
         """Time that all cases have reached, or would have [s]."""
         return self.begin + self.done * self.dt
+
+    @property
+    def is_at_row(self) -> bool:
+        """Whether the time reached is that of a recorded row."""
+        return not self.done % self._every
 
     @property
     def running(self) -> Cases:
@@ -287,7 +300,7 @@ class Engine:
         """Return the arrays of a checkpoint that belong to events."""
         return {} if self.events is None else {"sides": self.sides, "until": self.until}
 
-    def _start_events(self, instants: Instants) -> None:
+    def start_by(self, instants: Instants) -> None:
         """Handle events at the start of the run."""
         ended: dict[int, str] = {}
         endless: dict[int, str] = {}
@@ -303,9 +316,14 @@ class Engine:
                 ended[place] = instant.ended
             if instant.endless is not None:
                 endless[place] = instant.endless
-        self._end_by_events(cases, ended, endless, np.full(len(cases), self.time))
+        self.end_by_events(cases, ended, endless, np.full(len(cases), self.time))
 
-    def _end_by_events(
+    def end_case(self, case: int, ended: str | None, endless: str | None, time: float) -> None:
+        """End one case by a terminal event, or by one that happens without end, if there is one."""
+        names = [{} if name is None else {0: name} for name in (ended, endless)]
+        self.end_by_events(np.array([case]), names[0], names[1], np.array([time]))
+
+    def end_by_events(
         self, cases: Cases, ended: Mapping[int, str], endless: Mapping[int, str], time: Array
     ) -> Cases:
         """End cases with a terminal event or Zeno behavior, by their places; return which."""

@@ -164,12 +164,11 @@ def _start(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None
 ) -> tuple[tuple[int, ...], Array, Array, Array]:
     """Return the shape of the cases, and position, velocity and force of each; checked."""
-    force = np.zeros(model.nv)
-    position = as_batch(q, model.nq, "q", model.describe_q())
-    velocity = as_batch(v, model.nv, "v", model.describe_v())
-    if tau is not None:
-        force = as_batch(tau, model.nv, "tau", model.describe_v())
-    arrays = position, velocity, force
+    arrays = (
+        as_batch(q, model.nq, "q", model.describe_q()),
+        as_batch(v, model.nv, "v", model.describe_v()),
+        as_batch(np.zeros(model.nv) if tau is None else tau, model.nv, "tau", model.describe_v()),
+    )
     shapes = [array.shape[:-1] for array in arrays]
     try:
         batch = np.broadcast_shapes(*shapes)

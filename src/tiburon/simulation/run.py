@@ -30,7 +30,12 @@ from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.header import Column, RunHeader
 from tiburon.results.outcome import Outcome, Outcomes
 from tiburon.results.trajectory import Trajectory
-from tiburon.simulation.adaptive_run import AdaptiveRun
+from tiburon.simulation.adaptive_steps import AdaptiveSteps, Changes
+from tiburon.simulation.contact_events import (
+    ContactEvents,
+    exact_watch,
+    refuse_other_discrete_states,
+)
 from tiburon.simulation.control_check import first_state
 from tiburon.simulation.diagnosis import (
     report_open_loops,
@@ -39,13 +44,8 @@ from tiburon.simulation.diagnosis import (
     report_unsolved_contacts,
 )
 from tiburon.simulation.engine import ENDED, REACHED, Engine
+from tiburon.simulation.equal_steps import EqualSteps
 from tiburon.simulation.events import Watch
-from tiburon.simulation.exact_run import (
-    ExactRun,
-    exact_watch,
-    refuse_other_discrete_states,
-)
-from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.integrators.integrator import OWN, checked_integrator
 from tiburon.simulation.integrators.kept_inertia import KEPT_STEPS_INFIX
 from tiburon.simulation.integrators.methods import METHODS
@@ -61,7 +61,6 @@ from tiburon.trace.declared import is_traced
 
 RESUME_FIELDS = ("method", "adaptive", "rtol", "atol", "dt", "begin", "steps", "record_every")
 """Fields without which a run cannot be resumed."""
-
 
 PATH_SAMPLES = 101
 """Times of a run at which the rates of given paths are compared with each other."""
@@ -261,15 +260,7 @@ def carry_out(
             if sensing is not None:
                 run.readings = sensing.row.reshape(len(run.state), -1)
             now = partial(_checkpoint, run, sensing)
-            run.writer = RowWriter(
-                recorder,
-                system,
-                len(run.state),
-                run.held.shape[1],
-                0 if sensing is None else len(sensing.channel_names),
-                setup.parameters,
-                now,
-            )
+            run.writer = RowWriter(recorder, system, len(run.state), setup.parameters, now)
             interval = INTERVAL if progress_seconds is None else progress_seconds
             schedule = Schedule(setup, run, sensing, batch, interruption)
             shows = progress_of(progress, setup.model.name)
@@ -400,15 +391,17 @@ def _at_start(
     own = Watch if setup.events or not selection else CoordinatesWatch
     watch = own(events, setup.begin, setup.dt) if events else None
     if not setup.adaptive:
-        return FixedRun(system, setup, watch, state, held, one=one)
+        return EqualSteps(system, setup, watch, state, held, one=one)
     jumps = setup.hold
     if system.sensed and sensing is not None:
         # held values also jump at new sensor readings
         jumps = math.gcd(sensing.every, setup.hold or 0)
+    changes = Changes
     if system.is_exact:
         contacts = exact_watch(system, setup.events, setup.begin, setup.dt)
-        return ExactRun(system, setup, contacts, state, held, jumps, one=one, memory=memory)
-    return AdaptiveRun(system, setup, watch, state, held, jumps, one=one, memory=memory)
+        watch, changes = contacts, ContactEvents
+    options: dict[str, Any] = {"one": one, "memory": memory, "changes": changes}
+    return AdaptiveSteps(system, setup, watch, state, held, jumps, **options)
 
 
 def _has_jumped(
@@ -476,7 +469,7 @@ Due: TypeAlias = tuple[int, Callable[[int], object]]
 class Schedule:
     """Advances an engine from one to the next who is due: sensors, a controller.
 
-    Rows are not waited for: steps write them, and the schedule only those at which it is.
+    Nobody waits for rows: steps write them, but for those at which the engine stops anyway.
 
     How a run is cut into native calls depends on wall-clock time; what it computes does not: a call
     of n steps does exactly what n calls of one step do.
@@ -525,6 +518,7 @@ class Schedule:
         assert engine.writer is not None
         self._limit = math.inf if budget is None else wall.perf_counter() + budget
         self._first, self._seconds, self._progress = engine.done, seconds, progress
+        self._interval = HAND_ON_INTERVAL if progress is None else min(HAND_ON_INTERVAL, seconds)
         engine.check = self._check
         try:
             self._go(strict)
@@ -573,11 +567,6 @@ class Schedule:
             engine.end("finished", f"finished at {engine.time:.6g} s")
 
     # by the wall clock
-
-    @property
-    def _interval(self) -> float:
-        """Wall-clock time between two looks at the clock [s]."""
-        return HAND_ON_INTERVAL if self._progress is None else min(HAND_ON_INTERVAL, self._seconds)
 
     def _look_at_the_clock(self, done: int) -> float:
         """Hand rows on and show progress, if it is time; return when to look again [s].

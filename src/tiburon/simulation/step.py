@@ -1,4 +1,4 @@
-"""One step of a run with equal steps: the kernel that the engine of `fixed_run.py` calls in a loop.
+"""One step of a run with equal steps: the kernel that `equal_steps.py` calls in a loop.
 
 A step moves the state by one interval of the method, projects it onto the loop constraints, and
 applies what happens once per step: it updates the discrete states of elements, samples a controller
@@ -24,6 +24,7 @@ from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
+from tiburon.simulation.run_parameters import state_kernel
 from tiburon.simulation.soft_loops import end_with_soft_loops
 from tiburon.simulation.step_end import end_of_step
 from tiburon.simulation.system import ELEMENTS, System, put_latest
@@ -466,8 +467,6 @@ def command_kernel(system: System) -> Callable[..., Any]:
 def _controller_kernel(
     system: System, name: str, function: Callable[..., Scalars], part: "Part" = "one"
 ) -> Callable[..., Any]:
-    from tiburon.native.kernel import ProgramSource, make_kernel
-
     found: Callable[..., Any] | None = system.kept.get(name)
     if found is not None:
         return found
@@ -477,14 +476,7 @@ def _controller_kernel(
         state, u = tuple(scalars(given["state"])), tuple(scalars(given["u"]))
         return list(function(state[:nq], state[nq:], u, given["time"]))
 
-    inputs = [
-        Input("state", (nq + system.model.nv + system.nx,)),
-        Input("u", (system.drive_size,)),
-        Input("time", ()),
-    ]
-    program = system.trace(run, inputs, name)
-    found = make_kernel(ProgramSource(program), system.parameters(), part=part)
-    system.kept[name] = found
+    found = system.kept[name] = state_kernel(system, run, name, part=part)
     return found
 
 

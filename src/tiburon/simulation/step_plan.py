@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from tiburon.arrays import Array, NDArray
-from tiburon.native.code import Code, Part
+from tiburon.native.code import Part
 from tiburon.native.engine import LONG_ROW
 from tiburon.native.kernel import Kernel
-from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
+from tiburon.native.row_loop import AddressTable, CheckedLoop, Job, RowLoop, address_of
 from tiburon.simulation.engine import Cases
-from tiburon.simulation.run_parameters import bind_parameters
+from tiburon.simulation.run_parameters import bind_own, bind_parameters
 from tiburon.simulation.step import Clock, StepSource, sample_kernel, step_kernel
 from tiburon.simulation.system import System
 
@@ -58,6 +58,7 @@ class BoundStep:
             cases: How many robots there are; None for one, singly.
             steps: How many steps are going to be taken, if that is known.
         """
+        self.cases = cases
         part: Part = "one" if cases is None else "many"
         step = step_kernel(source, part, steps * (cases or 1))
         kernel, self.rows = bind_parameters(step, parameters, cases)
@@ -72,35 +73,72 @@ class BoundStep:
             "u": slice(0, size),
             "memory": slice(size, None),
         }
-        self.is_native = isinstance(self.kernel._code, Code)
-        self.loop: RowLoop | None = None
-        if self.is_native:
-            self.loop = loop = self.kernel.row_loop()
-            # place of each argument and result in a line of addresses, and those that never change
-            self.given = {name: place for place, name in enumerate(loop.names)}
-            outputs = enumerate(loop.output_names, len(loop.names))
-            self.made = {name: place for place, name in outputs}
-            self.line = np.zeros(loop.width, dtype=np.int64)
-            for name, values in self.kernel.parameters.items():
-                self.line[self.given[name]] = address_of(values)
+        self.loop: CheckedLoop = self.kernel.row_loop()
+        loop = self.loop
+        # place of each argument and result in a line of addresses, and those that never change
+        self.given = {name: place for place, name in enumerate(loop.names)}
+        outputs = enumerate(loop.output_names, len(loop.names))
+        self.made = {name: place for place, name in outputs}
+        self.line = np.zeros(loop.width, dtype=np.int64)
+        for name, values in self.kernel.parameters.items():
+            self.line[self.given[name]] = address_of(values)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether steps are machine code."""
+        return isinstance(self.loop, RowLoop)
 
     def part(self, name: str, state: Array, held: Array) -> Array:
         """Return one argument of all cases: a part of the states, or of the held values."""
         return (held if name in ("u", "memory") else state)[:, self._places[name]]
 
-    def arguments(self, state: Array, held: Array) -> dict[str, Array]:
-        """Return state, held values and memory as arguments of a step."""
+    def arguments(self, state: Array, held: Array, clock: Array | None = None) -> dict[str, Array]:
+        """Return state, held values and memory as arguments of a step.
+
+        With a clock, of all cases or of each, also those of a step without regard to events: one on
+        no side cannot be crossed.
+        """
         names = [name for name in self.widths if name in self._places]
-        return {name: np.ascontiguousarray(self.part(name, state, held)) for name in names}
+        found = {name: np.ascontiguousarray(self.part(name, state, held)) for name in names}
+        if clock is not None:
+            found["clock"] = np.array(np.broadcast_to(clock, (len(state), clock.shape[-1])))
+            if "side" in self.widths:
+                found["side"] = np.zeros((len(state), self.widths["side"]))
+        return found
+
+    def touched(
+        self, system: System, state: Array, held: Array, clock: Array, cases: Cases
+    ) -> Array:
+        """Return held values with contact forces of their states, by a step of no length.
+
+        Args:
+            system: The robot.
+            state: States of some cases.
+            held: Their held values, with memory.
+            clock: Clock at the start.
+            cases: Numbers of the cases.
+        """
+        assert system.contact is not None
+        clock = clock.copy()
+        # the step ends at the start of the run, where no controller is called
+        clock[LENGTH], clock[DONE] = 0.0, -1.0
+        clock[SAMPLE : SAMPLE + 1] = 0.0
+        named = self.arguments(state, held, clock)
+        found, failed = self.once(named, cases, self.cases is None, None)
+        first, own = system.discrete.start, system.contact[1]
+        places = slice(first + own.start, first + own.stop)
+        held = held.copy()
+        held[~failed, places] = found["u"][~failed, places]
+        return held
 
     def once(
         self, named: Mapping[str, Array], cases: Cases, one: bool, threads: int | None
     ) -> tuple[dict[str, Array], NDArray[np.bool_]]:
         """Take one step of some cases (of one robot, singly); return results, and failures."""
-        if one and self.is_native:
+        if one:
             return self._singly(named)
-        given = [named[name][0] if one else named[name] for name in self.widths]
-        rows = {} if one else {name: values[cases] for name, values in self.rows.items()}
+        given = [named[name] for name in self.widths]
+        rows = {name: values[cases] for name, values in self.rows.items()}
         found, failed = self.kernel.evaluate(*given, errors="flag", threads=threads, **rows)
         found = found if isinstance(found, tuple) else (found,)
         shaped = {
@@ -111,9 +149,7 @@ class BoundStep:
 
     def _singly(self, named: Mapping[str, Array]) -> tuple[dict[str, Array], NDArray[np.bool_]]:
         """Take one step of each row by itself, without an explanation of failures."""
-        loop = self.loop
-        assert loop is not None
-        count = len(named["clock"])
+        loop, count = self.loop, len(named["clock"])
         made = {name: np.empty((count, width)) for name, width in self.chained.items()}
         given = {name: np.ascontiguousarray(values) for name, values in named.items()}
         lines = np.tile(self.line, (count, 1))
@@ -131,9 +167,7 @@ class Sampler:
     def __init__(self, system: System, parameters: Mapping[str, Any], cases: int | None) -> None:
         """Compile it, or load it from the cache; `cases` is None for one robot."""
         kernel = sample_kernel(system, "one" if cases is None else "many")
-        known = kernel.__self__.parameters  # type: ignore[attr-defined]
-        own = {name: values for name, values in parameters.items() if name in known}
-        self._kernel, self.rows = bind_parameters(kernel, own, cases)
+        self._kernel, self.rows = bind_own(kernel, parameters, cases)
         self._one = cases is None
 
     def __call__(
@@ -203,7 +237,6 @@ class StepTable:
             lanes: Cases of a group if long values in buffers may be lane-blocked, else 0.
         """
         loop = step.loop
-        assert loop is not None
         lines = np.empty((self._period, loop.width), dtype=np.int64)
         lines[:] = step.line
         strides = np.zeros((self._period, loop.width), dtype=np.int64)
@@ -236,8 +269,8 @@ class StepTable:
         made: Mapping[str, Array],
         shared: Mapping[str, Array],
         per_case: Collection[str] = (),
-    ) -> None:
-        """Put arrays of the owner into the table, by name.
+    ) -> AddressTable:
+        """Put arrays of the owner into the table, by name, and return it.
 
         Args:
             step: The step.
@@ -258,6 +291,7 @@ class StepTable:
             start, end = address_of(given[name]), address_of(values)
             lines[0, first], lines[-1, last] = start, end
             strides[0, first] = strides[-1, last] = end - start
+        return self._listed
 
 
 class StepPlan(StepTable):
@@ -431,7 +465,6 @@ class StepPlan(StepTable):
     def job(self, step: BoundStep, cases: int | None) -> Job:
         """List the calls of the native loop, for a number of cases or for one robot."""
         loop, computed = step.loop, (self.last - self.first) * (cases or 1)
-        assert loop is not None
         if cases is None:
             table = self._table(step, 0)
             self.calls = self._job = loop.job(table, computed, batch=False, earlier=self._job)
@@ -441,12 +474,12 @@ class StepPlan(StepTable):
 
     def _table(self, step: BoundStep, lanes: int) -> AddressTable:
         """List where calls read and write; long values in buffers are lane-blocked if possible."""
-        found = lines, _ = self._listed or self.listed(step, lanes)
+        if self._listed is None:
+            self.listed(step, lanes)
         if self._alike:
             # the last step of each turn writes a row, the first reads the row before it
-            self.link(step, self.start, self.second, self.shared, self.per_case)
-            return found
-        self.link(step, {}, {}, self.shared, self.per_case)
+            return self.link(step, self.start, self.second, self.shared, self.per_case)
+        found = lines, _ = self.link(step, {}, {}, self.shared, self.per_case)
         every, period = self._every, len(lines)
         for name, rows in self.rows.items():
             given, made = step.given[name], step.made[name]
@@ -457,39 +490,3 @@ class StepPlan(StepTable):
                 lines[1:, given] = lines[:-1, made]
             lines[0, given] = address_of(self.start[name])
         return found
-
-
-def first_touch(
-    system: System,
-    step: BoundStep,
-    named: dict[str, Array],
-    held: Array,
-    clock: Array,
-    cases: Cases,
-    one: bool,
-) -> Array:
-    """Return held values with anchors and forces of compliant contact at the start.
-
-    Args:
-        system: The robot.
-        step: Its step.
-        named: State, held values and memory of the cases, as arguments of the step.
-        held: Held values of the cases, with memory.
-        clock: Clock at the start.
-        cases: Numbers of the cases.
-        one: Whether this is the run of one robot.
-    """
-    assert system.contact is not None
-    clock = clock.copy()
-    # the step ends at the start of the run, where no controller is called
-    clock[LENGTH], clock[DONE] = 0.0, -1.0
-    clock[SAMPLE : SAMPLE + 1] = 0.0
-    named["clock"] = np.tile(clock, (len(cases), 1))
-    if "side" in step.widths:
-        named["side"] = np.zeros((len(cases), step.widths["side"]))
-    found, failed = step.once(named, cases, one, None)
-    first, own = system.discrete.start, system.contact[1]
-    places = slice(first + own.start, first + own.stop)
-    held = held.copy()
-    held[~failed, places] = found["u"][~failed, places]
-    return held

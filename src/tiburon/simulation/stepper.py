@@ -21,7 +21,6 @@ from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import ModelError, OptionError, ShapeError, shown
 from tiburon.functions.compilation import inputs_of
 from tiburon.model import Model
-from tiburon.native.code import Code
 from tiburon.native.kernel import Kernel, ProgramSource, make_kernel
 from tiburon.native.row_loop import AddressTable, address_of
 from tiburon.results.record import Record
@@ -42,7 +41,6 @@ from tiburon.simulation.step_plan import (
     BoundStep,
     Sampler,
     StepTable,
-    first_touch,
 )
 from tiburon.simulation.system import ELEMENTS, System, put_latest
 from tiburon.trace.declared import is_traced
@@ -357,13 +355,11 @@ class Stepper:
         found = StepperState(q0, v0, x0, held, np.zeros(count), own)
         if system.acts_in_contact:
             interval = self._interval(count)
-            step, clock = interval.step, interval.clock
             interval.bind(found)
-            every = np.arange(count)
-            named = step.arguments(state, interval.with_memory(held))
-            found.held[:] = first_touch(
-                system, step, named, interval.with_memory(held), clock, every, False
-            )[:, : system.drive_size]
+            step, whole = interval.step, interval.with_memory(held)
+            found.held[:] = step.touched(system, state, whole, interval.clock, np.arange(count))[
+                :, : system.drive_size
+            ]
         return found
 
     @property
@@ -538,8 +534,6 @@ class _Interval(StepTable):
         if self._unread.size:
             # commands jump at the start of each interval
             clocks[0, :, START] = 1.0
-        if step.loop is None:
-            return
         table = self.listed(step)
         if self._unread.size:
             table.lines[0, step.given["memory"]] = address_of(self._unread)
@@ -577,8 +571,10 @@ class _Interval(StepTable):
         """Take the steps of an interval under some held values."""
         step, made, loop = self.step, out.state, self.step.loop
         np.add(state.steps, self._ordinals, out=self.clocks[:, :, DONE])
-        if loop is not None and not self._meshes:
-            given, written, shared = {}, {}, dict(state.parameters)
+        if not self._meshes:
+            given, written, shared = {}, {}, {}
+            for name in step.rows:
+                shared[name] = state.parameters[name]
             for name in step.chained:
                 if name not in ("u", "memory"):
                     given[name], written[name] = getattr(state, name), getattr(made, name)
@@ -739,8 +735,6 @@ class _Watcher:
         self, kernel: Kernel, cases: int, given: dict[str, Array], made: dict[str, Array]
     ) -> bool:
         """Compute all cases in one native call; return whether all values were finite."""
-        if not isinstance(kernel._code, Code):
-            return False
         loop = kernel.row_loop()
         known = self._tables.get(cases)
         if known is None:

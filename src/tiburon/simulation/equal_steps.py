@@ -37,7 +37,7 @@ from tiburon.simulation.fastest_element import fastest_element
 from tiburon.simulation.integrators.integrator import OWN
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.located_contact import LocatedContact
-from tiburon.simulation.recorder import SENSED, Room
+from tiburon.simulation.recorder import Room
 from tiburon.simulation.step import Clock, StepSource
 from tiburon.simulation.step_plan import (
     DONE,
@@ -51,7 +51,6 @@ from tiburon.simulation.step_plan import (
     Sampler,
     StepPlan,
     StepTable,
-    first_touch,
 )
 from tiburon.simulation.system import System
 
@@ -68,7 +67,7 @@ MAX_PENDING_ROWS = 512
 """Complete rows that wait for being handed to the recorder at most."""
 
 
-class FixedRun(Engine):
+class EqualSteps(Engine):
     """All cases of a run of equal steps; one robot is one case.
 
     The attributes are those of `Engine`; after the held values, `held` has the memory of
@@ -92,9 +91,7 @@ class FixedRun(Engine):
         self._state, self._held = state, held
         self._is_gathered = True
         begin, dt, method, parameters = setup.begin, setup.dt, setup.method, setup.parameters
-        super().__init__(system, state, held, begin, dt, events)
-        self.method, self._one, self._threads = method, one, setup.threads
-        self._parameters, self._every, self._steps = parameters, setup.record_every, setup.steps
+        super().__init__(system, setup, events, state, held, one)
         self._commands = len(system.command_names)
         # steps for which commands are held
         self._hold = setup.hold or 1
@@ -102,14 +99,12 @@ class FixedRun(Engine):
         self._only_commands = False
         # whether held values change between native calls
         self._commanded = bool(system.sensed) or (setup.control is not None and not setup.traced)
-        cases = None if one else len(state)
-
         # what a method of users reads may have changed
         shared = events is None and not parameters and method not in OWN
         step = system.kept.get(method) if shared else None
         if step is None:
             source = StepSource(system, method, events)
-            step = BoundStep(source, parameters, cases, setup.steps)
+            step = BoundStep(source, parameters, self._batch, setup.steps)
             if shared:
                 system.kept[method] = step
         self._step: BoundStep = step
@@ -130,16 +125,16 @@ class FixedRun(Engine):
         # the step that meets a non-finite value in some case; -1 for none
         self._failing = -1
         self._sampler: Sampler | None = None
+        self._tables: dict[int, StepTable] = {}
         self._lasting: tuple[Array, Array] | None = None
         self.search: EventSearch | None = None
         self._part = self._step
         if events is not None:
             if METHODS[method].has_memory:
                 source = StepSource(system, method, events, plain=True)
-                self._part = BoundStep(source, parameters, cases)
-            self.search = EventSearch(
-                self._take, system, events, parameters, cases, self.event_records, self._clock
-            )
+                self._part = BoundStep(source, parameters, self._batch)
+            options = parameters, self._batch, self.event_records, self._clock
+            self.search = EventSearch(self._take, system, events, *options)
         self._located: LocatedContact | None = None
         if system.has_meshes:
             self._located = LocatedContact(system, parameters, one)
@@ -219,10 +214,6 @@ class FixedRun(Engine):
         found[alive] = new
         return found
 
-    def _named(self, cases: Cases, step: BoundStep) -> dict[str, Array]:
-        """Return state, held values and memory of some cases as arguments of a step."""
-        return step.arguments(self.state[cases], self.held[cases])
-
     def _leave_plan(self) -> None:
         """Hand rows to the recorder and continue without the plan."""
         if self._plan is not None:
@@ -236,9 +227,7 @@ class FixedRun(Engine):
 
     def first_steps(self, seconds: float) -> int:
         """Return a number of steps that is likely to take no longer than a time [s]."""
-        if self._step.loop is None:
-            return 1
-        pace = self._step.loop.guess_seconds(None if self._one else len(self._state))
+        pace = self._step.loop.guess_seconds(self._batch)
         return max(1, int(seconds / pace))
 
     def _step_to(self, end: int) -> None:
@@ -265,7 +254,7 @@ class FixedRun(Engine):
             self._put_held(plan)
         if self._memory and self._fresh[0]:
             plan.clocks[begin - plan.first, START] = 1.0
-        if self._one and plan.calls is not None and self._loop is not None:
+        if self._one and plan.calls is not None:
             first = plan.first
             reached = first + self._loop.run_one(plan.calls, begin - first, end - first)
         else:
@@ -297,8 +286,6 @@ class FixedRun(Engine):
     def _run(self, plan: StepPlan, begin: int, end: int) -> int:
         """Take steps of a plan; return the step that was reached."""
         job, first, loop = plan.calls, plan.first, self._loop
-        if loop is None:
-            return self._run_interpreted(plan, begin, end)
         if job is None:
             job = plan.job(self._step, None if self._one else len(self.running))
         if self._one:
@@ -308,29 +295,12 @@ class FixedRun(Engine):
         cases, calls = len(self.running), (begin - first, end - first)
         return first + loop.run_many(job, *calls, plan.distances, cases, self._threads)
 
-    def _run_interpreted(self, plan: StepPlan, begin: int, end: int) -> int:
-        """Take steps of a plan without machine code, or for comparison with it."""
-        kernel = self._step.kernel
-        for step in range(begin, end):
-            here = plan.at(step)
-            if self._one:
-                here = {name: values[0] for name, values in here.items()}
-            given = {**plan.shared, **here, "clock": plan.clocks[step - plan.first]}
-            arguments = [given.pop(name) for name in self._step.widths]
-            found, failed = kernel.evaluate(*arguments, errors="flag", **given)
-            if np.any(failed):
-                return step
-            found = found if isinstance(found, tuple) else (found,)
-            for name, values in zip(self._step.chained, found, strict=True):
-                plan.at(step + 1)[name][:] = values
-        return end
-
     def _make_plan(self, *, recorded: bool) -> StepPlan:
         """Plan the steps from the present one on, which is a row to record if `recorded`."""
         self._leave_plan()
         first, every, alive = self.done, self._every, self._alive
         cases, chained = len(self._state if alive is None else alive), self._step.chained
-        last = min(self._steps, first + step_plan.PLAN_STEPS)
+        last = min(self._last, first + step_plan.PLAN_STEPS)
         direct = () if alive is not None else ("q", "v", "x")
         beside = 8 * cases * sum([chained[name] for name in chained if name not in direct])
         base = first // every + (not recorded)
@@ -343,7 +313,7 @@ class FixedRun(Engine):
             count, rows = self._room.size, self._room.views
             mixed = "u" in chained or self.writer.observes or self.readings is not None
             self._only_commands = self._commanded and "u" in rows and not mixed
-            if count < wanted or last < self._steps:
+            if count < wanted or last < self._last:
                 # the next plan begins at a row
                 last = (base + count - 1) * every
         shown = {name: rows[name][:count] for name in direct if name in chained and name in rows}
@@ -398,12 +368,11 @@ class FixedRun(Engine):
         self._leave_plan()
         running, step = self.running, self.done
         self._failing = -1
-        named = self._named(running, self._step)
         clock = self._clock.copy()
         clock[DONE] = step
         if "memory" in self._step.chained:
             clock[START] = self._fresh[0]
-        named["clock"] = np.tile(clock, (len(running), 1))
+        named = self._step.arguments(self.state[running], self.held[running], clock)
         found, failed = self._step.once(named, running, self._one, self._threads)
         good = running[~failed]
         if len(good):
@@ -434,32 +403,16 @@ class FixedRun(Engine):
         if plan is not None and done == plan.row_due and done < plan.last:
             self._fill(plan, plan.filled + 1)
             return
-        if self.events is not None:
-            super().record()
-            return
         # all cases have reached the start, also those that end there: it is recorded by itself
         plannable = self.is_running and (self._alive is None or done > 0)
-        if done % every == 0:
-            if (plan is None or done >= plan.last) and done < self._steps and plannable:
+        if done % every == 0 and self.events is None:
+            if (plan is None or done >= plan.last) and done < self._last and plannable:
                 plan = self._make_plan(recorded=True)
             if plan is not None and done >= plan.first:
                 self._fill(plan, plan.rows_before(done + 1))
                 return
         self._leave_plan()
-        assert self.writer is not None
-        room = self.writer.room(1)
-        state, place = self.shown() if done else self._state, 0
-        for name in ("q", "v", "x"):
-            if name in room.views:
-                width = room.views[name].shape[-1]
-                room.views[name][0] = state[:, place : place + width]
-                place += width
-        times = np.array([self.time])
-        if "u" in self._step.chained:
-            for name, where in self._recorded_held(room):
-                room.views[name][0] = self._held[:, where]
-        self._complete(room, 0, 1, times)
-        self._hand(times, whole=True)
+        super().record()
 
     def _fill(self, plan: StepPlan, last: int) -> None:
         """Complete the rows of a plan up to one, under the present commands."""
@@ -472,56 +425,39 @@ class FixedRun(Engine):
         if self._only_commands and alive is None:
             views["u"][first:last] = self._held[:, : self._commands]
             return
+        held = None
+        if "u" in plan.rows:
+            held = plan.rows["u"][first:last]
+        elif self._commanded or writer.observes:
+            held = self._held
         if alive is not None:
             for name in ("q", "v", "x"):
                 if name in views:
                     views[name][first:last] = np.nan
                     views[name][first:last, alive] = plan.rows[name][first:last]
-        for name, place in self._recorded_held(room) if "u" in plan.rows else ():
-            values = plan.rows["u"][first:last, :, place]
-            views[name][first:last] = values if alive is None else self._held[:, place]
-            if alive is not None:
-                views[name][first:last, alive] = values
+            if "u" in plan.rows:
+                size = self.system.drive_size
+                held = np.tile(self._held[:, :size], (last - first, 1, 1))
+                held[:, alive] = plan.rows["u"][first:last]
         times = EMPTY
         if writer.observes:
             times = plan.row_times(first, last, self.begin, self.dt)
-        self._complete(room, first, last, times)
-
-    def _recorded_held(self, room: Room) -> list[tuple[str, slice]]:
-        """Return the recorded columns of held values, with their places among these."""
-        system = self.system
-        places = {"u": slice(0, len(system.command_names)), "z": system.discrete}
-        return [(name, place) for name, place in places.items() if name in room.views]
-
-    def _complete(self, room: Room, first: int, last: int, times: Array) -> None:
-        """Write commands and readings of rows whose states are in their place."""
-        writer, views = self.writer, room.views
-        assert writer is not None
-        if writer.observes:
-            writer.observe(room, first, last, times, self.held)
-        elif self._commanded and "u" in views and "u" not in self._step.chained:
-            views["u"][first:last] = self._held[:, : views["u"].shape[-1]]
-        if self.readings is not None:
-            views[SENSED][first:last] = self.readings
+        writer.complete(room, first, last, times, held, self.readings)
 
     def hand_rows(self, *, whole: bool) -> None:
         """Hand complete rows to the recorder; `whole` as in `RowWriter.wrote`."""
         plan, room = self._plan, self._room
         if plan is None or room is None or plan.filled == plan.handed:
             return
-        first, plan.handed = plan.handed, plan.filled
-        self._hand(plan.row_times(first, plan.filled, self.begin, self.dt), whole=whole)
-
-    def _hand(self, times: Array, *, whole: bool) -> None:
-        """Hand complete rows at some times to the recorder."""
-        writer = self.writer
+        writer, first, plan.handed = self.writer, plan.handed, plan.filled
         assert writer is not None
         lasting = None
         if not (self._commanded or writer.observes or "u" in self._step.chained):
             if self._lasting is None or self._lasting[0] is not self._held:
                 # the recorder keeps one row as long as it is the same
-                self._lasting = self._held, self._held[:, : len(self.system.command_names)]
+                self._lasting = self._held, self._held[:, : self._commands]
             lasting = self._lasting[1]
+        times = plan.row_times(first, plan.filled, self.begin, self.dt)
         writer.wrote(times, lasting, whole=whole)
 
     def hand_on(self, now: float) -> None:
@@ -540,27 +476,16 @@ class FixedRun(Engine):
         """Set contact forces at the start; call a sampled controller for the first row."""
         system = self.system
         if system.acts_in_contact:
-            self._touch_first()
+            cases, held = self.running, self.held.copy()
+            given = self.state[cases], held[cases], self._clock, cases
+            held[cases] = self._step.touched(system, *given)
+            self.held = held
         if system.held and not system.sensed:
-            self._sample_first()
-
-    def _touch_first(self) -> None:
-        """Set anchors and forces of compliant contact at the start, by a step of no length."""
-        cases = self.running
-        named = self._named(cases, self._step)
-        held = self.held.copy()
-        held[cases] = first_touch(
-            self.system, self._step, named, held[cases], self._clock, cases, self._one
-        )
-        self.held = held
-
-    def _sample_first(self) -> None:
-        """Call a sampled controller at the start: its commands are recorded with the first row."""
-        self._sample(self.running, np.full(len(self.running), float(self.done)))
+            self._sample(self.running, np.full(len(self.running), float(self.done)))
 
     def sample(self) -> None:
         """Call a controller that reads sensors, which only change between native calls."""
-        self._sample_first()
+        self._sample(self.running, np.full(len(self.running), float(self.done)))
         self.jump()
 
     def _sample(self, cases: Cases, steps: Array) -> None:
@@ -568,8 +493,7 @@ class FixedRun(Engine):
         if not len(cases):
             return
         if self._sampler is None:
-            count = None if self._one else len(self._state)
-            self._sampler = Sampler(self.system, self._parameters, count)
+            self._sampler = Sampler(self.system, self._parameters, self._batch)
         size, held = self.system.drive_size, self.held.copy()
         u = np.ascontiguousarray(held[cases, :size])
         times = self.begin + steps * self.dt
@@ -612,10 +536,7 @@ class FixedRun(Engine):
                 return None
             clock, one = self._clock.copy(), np.array([case])
             clock[DONE] = done[case]
-            named = self._named(one, self._step)
-            named["clock"] = clock[None]
-            if "side" in self._step.widths:
-                named["side"] = np.zeros((1, self._step.widths["side"]))
+            named = self._step.arguments(self.state[one], self.held[one], clock)
             found, _ = self._step.once(named, one, self._one, None)
             return np.asarray(found["u"][0])
 
@@ -642,7 +563,7 @@ class FixedRun(Engine):
             clock = np.tile(self._clock, (len(behind), 1))
             clock[:, DONE], clock[:, END], clock[:, LOOK] = done[behind], float(end), 1.0
             clock[:, START] = self._fresh[behind]
-            named = self._named(behind, self._step)
+            named = self._step.arguments(self._state[behind], self._held[behind])
             named |= {"clock": clock, "side": self.sides[behind]}
             calls = min(WATCHED_STEPS, end - int(done[behind].min()))
             found, failed = self._watch(named, behind, calls)
@@ -667,38 +588,33 @@ class FixedRun(Engine):
             What steps pass on; and the cases that met a non-finite value in the next step.
         """
         step, loop = self._step, self._step.loop
-        found = {name: np.array(named[name]) for name in step.chained}
         failed = np.zeros(len(cases), dtype=bool)
-        reached = 0
-        if loop is not None:
+        table = self._tables.get(len(cases))
+        if table is None:
+            table = self._tables[len(cases)] = StepTable(step.chained, len(cases), None, 2)
+            table.listed(step)
             # what the last of two steps writes is what the first reads
-            table = StepTable(step.chained, len(cases), None, 2)
-            listed = table.listed(step)
-            shared = {k: np.ascontiguousarray(v) for k, v in named.items() if k not in found}
-            shared |= {k: np.ascontiguousarray(v[cases]) for k, v in step.rows.items()}
-            table.link(step, table.buffers[1], table.buffers[1], shared, shared)
-            for name, values in found.items():
-                table.buffers[1][name][:] = values
-            job = loop.job(listed, calls * len(cases), batch=not self._one)
-            if self._one:
-                reached = loop.run_one(job, 0, calls)
-            else:
-                options = table.distances, len(cases), self._threads
-                reached = loop.run_many(job, 0, calls, *options)
-            if reached == calls or self._one:
-                failed[:] = reached < calls
-                return table.buffers[(reached - 1) % 2], failed
-            if reached:
-                # blocks of cases continued beyond the step at which one failed
-                found, _ = self._watch(named, cases, reached)
-        while reached < calls:
-            given = {**named, **found}
-            after, failed = step.once(given, cases, self._one, self._threads)
-            found = {k: np.where(failed[:, None], found[k], x) for k, x in after.items()}
-            reached += 1
-            if failed.any():
-                break
-        return found, failed
+            table.link(step, table.buffers[1], table.buffers[1], {})
+        shared = {k: np.ascontiguousarray(v) for k, v in named.items() if k not in step.chained}
+        shared |= {k: np.ascontiguousarray(v[cases]) for k, v in step.rows.items()}
+        listed = table.link(step, {}, {}, shared, shared)
+        for name, values in table.buffers[1].items():
+            values[:] = named[name]
+        job = loop.job(listed, calls * len(cases), batch=not self._one)
+        if self._one:
+            reached = loop.run_one(job, 0, calls)
+        else:
+            options = table.distances, len(cases), self._threads
+            reached = loop.run_many(job, 0, calls, *options)
+        if reached == calls or self._one:
+            failed[:] = reached < calls
+            return table.buffers[(reached - 1) % 2], failed
+        found = {name: named[name] for name in step.chained}
+        if reached:
+            # blocks of cases continued beyond the step at which one failed
+            found, _ = self._watch(named, cases, reached)
+        after, failed = step.once({**named, **found}, cases, self._one, self._threads)
+        return {k: np.where(failed[:, None], found[k], x) for k, x in after.items()}, failed
 
     def _take(self, state: Array, held: Array, clock: Array, cases: Cases, *, whole: bool) -> Taken:
         """Take one step of some cases without regard to events.
@@ -711,9 +627,7 @@ class FixedRun(Engine):
             whole: Whether this is a whole step of the run, or a part without memory.
         """
         step = self._step if whole else self._part
-        named = step.arguments(state, held)
-        # an event on no side cannot be crossed
-        named |= {"clock": clock, "side": np.zeros((len(cases), len(self.sides[0])))}
+        named = step.arguments(state, held, clock)
         found, failed = step.once(named, cases, self._one, self._threads)
         state, held = np.empty_like(state), held.copy()
         self._store(state, held, np.arange(len(state)), found)
@@ -722,7 +636,7 @@ class FixedRun(Engine):
     def start_events(self) -> None:
         """Handle the events that are due at the start of the run."""
         if self.search is not None:
-            self._start_events(self.search.instants)
+            self.start_by(self.search.instants)
 
     def _step_over(self, cases: Cases, done: Array) -> None:
         """Take the step in which events happen; end the cases that they end."""
@@ -743,7 +657,7 @@ class FixedRun(Engine):
         self.sides[cases], self.until[cases] = crossing.sides, crossing.until
         self._fresh[cases[crossing.acted]] = 1.0
         done[cases] += 1.0
-        over = self._end_by_events(cases, crossing.ended, crossing.endless, crossing.time)
+        over = self.end_by_events(cases, crossing.ended, crossing.endless, crossing.time)
         if self.system.held and self._clock[SAMPLE] > 0.5:
             # an action changed the state after the controller was called at the end of the step
             on = cases[crossing.acted & ~crossing.failed & ~np.isin(cases, over)]

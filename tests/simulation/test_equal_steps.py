@@ -11,10 +11,10 @@ import pytest
 import tiburon as tb
 from tests.integrators import integrator
 from tests.robots import double_pendulum
+from tiburon.native.row_loop import CheckedLoop, RowLoop
 from tiburon.results import store as store_module
 from tiburon.simulation import recorder, step_plan
 from tiburon.simulation import run as run_module
-from tiburon.simulation.fixed_run import FixedRun
 
 RANDOM = np.random.default_rng(20261116)
 
@@ -47,7 +47,8 @@ def both_ways(monkeypatch, model, duration, **keywords):
     """Run in native calls and by checked calls of one step, compare all, and return the first."""
     native = tb.simulate(model, duration, **keywords)
     with monkeypatch.context() as patch:
-        patch.setattr(FixedRun, "_run", FixedRun._run_interpreted)
+        for name in ("run_one", "run_many", "blocked_job"):
+            patch.setattr(RowLoop, name, getattr(CheckedLoop, name))
         single = tb.simulate(model, duration, **keywords)
     compare(native, single)
     return native
