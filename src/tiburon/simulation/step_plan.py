@@ -275,22 +275,20 @@ class StepTable:
         Args:
             step: The step.
             given: What the first step reads.
-            made: What the last step writes; the first step of the next turn reads it there.
+            made: What the last step writes.
             shared: What all steps read.
             per_case: Names of those that have one row for each case, rather than one for all.
         """
         assert self._listed is not None
-        lines, strides = self._listed
+        lines = self._listed.lines
         for name, values in shared.items():
             place = step.given[name]
             lines[:, place] = address_of(values)
             if name in per_case:
                 self.distances[place] = values.strides[0] // values.itemsize
         for name, values in made.items():
-            first, last = step.given[name], step.made[name]
-            start, end = address_of(given[name]), address_of(values)
-            lines[0, first], lines[-1, last] = start, end
-            strides[0, first] = strides[-1, last] = end - start
+            lines[0, step.given[name]] = address_of(given[name])
+            lines[-1, step.made[name]] = address_of(values)
         return self._listed
 
 
@@ -478,7 +476,11 @@ class StepPlan(StepTable):
             self.listed(step, lanes)
         if self._alike:
             # the last step of each turn writes a row, the first reads the row before it
-            return self.link(step, self.start, self.second, self.shared, self.per_case)
+            found = self.link(step, self.start, self.second, self.shared, self.per_case)
+            for name, rows in self.rows.items():
+                found.strides[0, step.given[name]] = rows.strides[0]
+                found.strides[-1, step.made[name]] = rows.strides[0]
+            return found
         found = lines, _ = self.link(step, {}, {}, self.shared, self.per_case)
         every, period = self._every, len(lines)
         for name, rows in self.rows.items():

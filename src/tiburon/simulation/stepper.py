@@ -528,6 +528,7 @@ class _Interval(StepTable):
         self.clock = np.array(head[: step.widths["clock"]], dtype=np.float64)
         clocks = np.tile(self.clock, (self.substeps, cases, 1))
         super().__init__(step.chained, cases, clocks, self.substeps)
+        self._done = clocks[:, :, DONE]
         self._ordinals = np.arange(self.substeps, dtype=np.float64)[:, None]
         # a multi-step method starts again in each interval: what is here is not read
         self._unread = np.zeros((cases, step.widths.get("memory", 0)))
@@ -570,7 +571,7 @@ class _Interval(StepTable):
     def advance(self, state: StepperState, held: Array, out: Stepped) -> None:
         """Take the steps of an interval under some held values."""
         step, made, loop = self.step, out.state, self.step.loop
-        np.add(state.steps, self._ordinals, out=self.clocks[:, :, DONE])
+        np.add(state.steps, self._ordinals, out=self._done)
         if not self._meshes:
             given, written, shared = {}, {}, {}
             for name in step.rows:
@@ -584,8 +585,8 @@ class _Interval(StepTable):
                 shared["u"] = held
             self.link(step, given, written, shared)
             loop.renew(self._job, self.substeps * self.cases)
-            calls = 0, self.substeps, self.distances, self.cases, self._threads
-            if loop.run_many(self._job, *calls) == self.substeps:
+            last, cases = self.substeps, self.cases
+            if loop.run_many(self._job, 0, last, self.distances, cases, self._threads) == last:
                 np.add(state.steps, float(self.substeps), out=made.steps)
                 return
         self._run_singly(state, held, out)
