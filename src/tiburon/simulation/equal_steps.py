@@ -63,6 +63,9 @@ PLAN_BYTES = 16_000_000
 WATCHED_STEPS = 64
 """Steps after which cases that have stopped at an event leave the native call."""
 
+KEPT_TABLES = 4
+"""Numbers of cases of which tables of watched steps are kept at most."""
+
 MAX_PENDING_ROWS = 512
 """Complete rows that wait for being handed to the recorder at most."""
 
@@ -591,7 +594,10 @@ class EqualSteps(Engine):
         failed = np.zeros(len(cases), dtype=bool)
         table = self._tables.get(len(cases))
         if table is None:
-            table = self._tables[len(cases)] = StepTable(step.chained, len(cases), None, 2)
+            # few numbers of cases come back, and batches are large
+            known = self._tables if len(self._tables) < KEPT_TABLES else {}
+            table = StepTable(step.chained, len(cases), None, 2)
+            self._tables = {**known, len(cases): table}
             table.listed(step)
             # what the last of two steps writes is what the first reads
             table.link(step, table.buffers[1], table.buffers[1], {})

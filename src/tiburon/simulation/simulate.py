@@ -424,15 +424,7 @@ def _acting(
     loops: LoopMethod,
     integrator: Integrator,
 ) -> tuple[tuple[Element, ...], tuple[Element, ...], tuple[PrescribedMotion, ...]]:
-    """Return contacts, all elements beside those of the robot, and prescribed motions.
-
-    Args:
-        given: Arguments of the run.
-        place: Surroundings, if any are given.
-        contact: How bodies touch.
-        loops: How loops are held.
-        integrator: The integrator.
-    """
+    """Return contacts, all elements beside those of the robot, and prescribed motions."""
     model: Model = given.model
     extra = as_elements(given.elements)
     touching: tuple[Element, ...] = ()

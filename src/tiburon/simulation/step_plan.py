@@ -338,7 +338,6 @@ class StepPlan(StepTable):
         self._job: Job | None = None
         self.rows: Mapping[str, Array] = {}
         self.start: Mapping[str, Array] = {}
-        self.second: Mapping[str, Array] = {}
         self.shared: dict[str, Array] = {}
         """Arguments beside parameters that are the same in all steps."""
         self.per_case: set[str] = set()
@@ -366,13 +365,12 @@ class StepPlan(StepTable):
             if self._recorded
             else {name: np.empty((cases, width)) for name, width in chained.items()}
         )
-        self.second = {name: values[1] for name, values in self.rows.items() if self._alike}
         # step of the first row that is not complete
         self.row_due = self.base * self._every
 
     def detach(self) -> None:
         """Release all arrays of a run."""
-        self.rows, self.start, self.second, self.shared = {}, {}, {}, {}
+        self.rows, self.start, self.shared = {}, {}, {}
         self.held = self.calls = None
         self.filled = self.handed = 0
         vars(self).pop("_parts", None)
@@ -476,7 +474,8 @@ class StepPlan(StepTable):
             self.listed(step, lanes)
         if self._alike:
             # the last step of each turn writes a row, the first reads the row before it
-            found = self.link(step, self.start, self.second, self.shared, self.per_case)
+            second = {name: rows[1] for name, rows in self.rows.items()}
+            found = self.link(step, self.start, second, self.shared, self.per_case)
             for name, rows in self.rows.items():
                 found.strides[0, step.given[name]] = rows.strides[0]
                 found.strides[-1, step.made[name]] = rows.strides[0]
