@@ -63,14 +63,14 @@ def _arms(duration: float) -> Figure:
 def _native_calls(env: Any) -> Any:
     """Return the native calls of a step by themselves, with the addresses of the last one."""
     stepper = env.task.stepper
-    engine = stepper._engine(SIZE)
-    loop, steps = engine.step.loop, engine.substeps
+    interval = stepper._interval(SIZE)
+    loop, steps = interval.step.loop, interval.substeps
     watcher = stepper._watcher
     _, distances, job = watcher._tables[SIZE]
     seen = watcher._kernel.row_loop()
 
     def call() -> None:
-        loop.run_many(engine._job, 0, steps, engine._distances, SIZE, 1)
+        loop.run_many(interval._job, 0, steps, interval.distances, SIZE, 1)
         seen.run_many(job, 0, 1, distances, SIZE, 1)
 
     return call

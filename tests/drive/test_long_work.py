@@ -8,8 +8,10 @@ import pytest
 import tiburon as tb
 from tests.drive.serving import Line
 from tests.drive.vehicles import pause, posted, wait
+from tiburon.drive import ticker as ticker_module
 from tiburon.drive.dispatcher import Dispatcher
 from tiburon.drive.session import MAX_FORECASTS
+from tiburon.drive.tick_steps import TickSteps
 
 
 class Gate:
@@ -34,18 +36,14 @@ def gate():
 def slow(drive, gate, monkeypatch):
     """A robot whose forecasts take as long as the gate is shut; its ticks do not."""
 
-    class Slow:
-        def evaluate(self, *given, **named):
+    class Slow(TickSteps):
+        def advance(self, count):
             gate()
-            return kernel.evaluate(*given, **named)
+            return super().advance(count)
 
-        def __getattr__(self, name):
-            return getattr(kernel, name)
-
-    kernel = drive.ticker.kernel
     if not drive.ticker.native:
         pytest.skip("no machine code here: ticks would be slow, too")
-    monkeypatch.setattr(drive.ticker, "kernel", Slow())
+    monkeypatch.setattr(ticker_module, "TickSteps", Slow)
     return gate
 
 
@@ -133,30 +131,26 @@ def test_forecasts_are_bounded_in_time(drive):
         drive.forecast(1.0, 5, limit=0.0)
 
 
-def test_a_forecast_keeps_the_commands_it_began_with(drive):
+def test_a_forecast_keeps_the_commands_it_began_with(drive, monkeypatch):
     """Commands that change while it is computed are not its own."""
     pause(drive)
     try:
         drive.reset()
         wait(lambda: drive.ticker.latest().steps == 0)
-        kernel, changed = drive.ticker.kernel, []
+        changed = []
 
-        class Meddling:
-            def __getattr__(self, name):
-                return getattr(kernel, name)
-
-            def evaluate(self, *given, **named):
+        class Meddling(TickSteps):
+            def advance(self, count):
                 if not changed:
                     changed.append(drive.command({"surge": 1.0}))
-                return kernel.evaluate(*given, **named)
+                return super().advance(count)
 
         expected = drive.forecast(0.5, 5)
-        drive.ticker.kernel = Meddling()
+        monkeypatch.setattr(ticker_module, "TickSteps", Meddling)
         found = drive.forecast(0.5, 5)
         assert changed
         assert (found.q == expected.q).all()
     finally:
-        drive.ticker.kernel = kernel
         drive.release()
         drive.ticker.paused = False
 

@@ -133,7 +133,7 @@ def test_a_full_disk_ends_the_recording_and_is_reported(dispatcher, monkeypatch)
         raise tb.RunFileError("run.zarr", "the disk is full")
 
     client = begin(dispatcher)
-    monkeypatch.setattr(Recorder, "append", full)
+    monkeypatch.setattr(Recorder, "took", full)
     drive = dispatcher.drive
     wait(lambda: drive.recording is None)
     answer = dispatcher.handle(client, {"type": "record", "on": False})

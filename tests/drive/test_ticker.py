@@ -11,6 +11,7 @@ from tiburon.actuation.defaults import elements_of
 from tiburon.drive import ticker as ticker_module
 from tiburon.drive.tick_memory import LATE_BINS, LOG_SIZE, Word
 from tiburon.drive.ticker import MachineTime, StealMonitor, Ticker, tick_report
+from tiburon.simulation.simulate import prepare
 from tiburon.simulation.system import System
 
 START = np.array([0.1, 0.7, -0.3, 1.1])
@@ -256,3 +257,37 @@ def test_steal_time_accounts_for_no_more_ticks_than_were_due(system, monkeypatch
     assert monitor.ticks == 10
     monitor.clear()
     assert monitor.ticks == 0
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_ticks_without_machine_code_take_the_same_steps(soft, monkeypatch):
+    """Also where steps pass contact forces on; a failed tick leaves the state as it was."""
+    model, options, start = tb.load("cart_pole"), {}, START
+    if soft:
+        joint = tb.Prismatic("z", axis=(0, 0, 1))
+        shape = tb.Shape(tb.SphereShape(0.1))
+        ball = tb.Body("ball", joint=joint, inertia=tb.Inertia.point(0.7), shapes=(shape,))
+        model, start = tb.Model("ball", [ball]), np.array([0.0999, -0.5])
+        options = {"world": tb.World(ground=tb.Ground(normal_stiffness=1e4, normal_damping=10.0))}
+    found = []
+    for engine in ("native", "interpreter"):
+        if engine == "interpreter":
+            monkeypatch.setenv("TIBURON_ENGINE", engine)
+        whole = prepare(model, 0.1, **options).system
+        # one that no other test has compiled
+        whole = System(model, whole.world, whole.elements, steps=True)
+        rest = np.concatenate([np.zeros(whole.discrete.start), whole.z0])
+        made = Ticker(whole, start, rest, steps=3)
+        steps = made.memory.steps
+        if engine == "interpreter":
+            assert not made.native
+        assert steps.advance(3)
+        assert steps.advance(2)
+        found.append(steps.state.copy())
+        assert found[-1][-1] == 5.0
+        steps.state[-3:-1] = np.inf
+        before = steps.state.copy()
+        assert not steps.advance(1)
+        assert np.array_equal(steps.state, before)
+        assert bool(whole.z_names) == soft
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)

@@ -55,7 +55,7 @@ class WallClock:
         """Let the loop of the ticker run by this clock until its end."""
         if not self.ticker.native:
             monkeypatch.setattr(tick_python, "time", self)
-            tick_python.run_ticks(self.ticker.memory, self.ticker.advance)
+            tick_python.run_ticks(self.ticker.memory)
             return
 
         def read(_, spec):

@@ -372,9 +372,9 @@ def test_optimized_code_replaces_quick_code_of_a_stepper(quick):
         return bits((out.state.q, out.state.v, out.observation))
 
     expected = interval()
-    engine, watcher = stepper._engine(4), stepper._watcher
+    steps, watcher = stepper._interval(4), stepper._watcher
     used = [
-        (engine.step.kernel._code.many, engine._job),
+        (steps.step.kernel._code.many, steps._job),
         (watcher._kernel._code.many, watcher._tables[4][2]),
     ]
     before = [job.fields[0] for _, job in used]

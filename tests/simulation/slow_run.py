@@ -24,12 +24,12 @@ def wind():
 
 def main(path, kind):
     """Run into a store, wait at `HALT` for the end of the input, and print the status."""
-    from tiburon.simulation import fixed_run, recorder
+    from tiburon.simulation import recorder, step_plan
     from tiburon.simulation import run as run_module
 
     # progress is reported, and rows are written, after every native call
     run_module.INTERVAL = run_module.HAND_ON_INTERVAL = 0.0
-    fixed_run.PLAN_STEPS = 32
+    step_plan.PLAN_STEPS = 32
     recorder.FLUSH_SECONDS = recorder.MAX_ROW_DELAY = 0.0
 
     def halt(done, duration):

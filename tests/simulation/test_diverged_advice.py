@@ -9,7 +9,7 @@ import tiburon as tb
 from tests.integrators import integrator
 from tiburon.actuation.prescribed import PrescribedMotion
 from tiburon.simulation.diagnosis import UNDETERMINED
-from tiburon.simulation.fixed_run import _advice
+from tiburon.simulation.equal_steps import _advice
 
 
 def test_diverged_stiff_robot_advises_an_implicit_method():

@@ -7,7 +7,7 @@ import tiburon as tb
 from tests.robots import kicked, pendulum, rover
 from tests.simulation.samples import WEIGHTLESS, symmetric_top
 from tiburon.errors import DomainError, NonFiniteError, ShapeError
-from tiburon.simulation import run as run_module
+from tiburon.simulation import engine as engine_module
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +69,13 @@ def test_progress_rises_and_ends_with_all_steps(model, monkeypatch):
     calls = []
     tb.integrate_rk4(model, [0.1], [0.2], dt=0.01, steps=7, progress=lambda *c: calls.append(c))
     assert calls[-1] == (7, 7)
-    monkeypatch.setattr(run_module, "CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(engine_module, "CHUNK_SECONDS", 0.0)
     calls.clear()
     tb.integrate_rk4(model, [0.1], [0.2], dt=0.01, steps=30, progress=lambda *c: calls.append(c))
     done = [count for count, _ in calls]
     assert done == sorted(set(done))
     # steps one by one after the first call
-    assert len(done) == 1 + 30 - run_module.FIRST_STEPS
+    assert len(done) == 1 + 30 - engine_module.FIRST_STEPS
 
 
 def test_long_runs_return_to_python_regularly(model):

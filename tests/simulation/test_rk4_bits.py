@@ -5,8 +5,8 @@ import pytest
 
 import tiburon as tb
 from tests.robots import kicked, rover
-from tiburon.simulation import run as run_module
-from tiburon.simulation.fixed_run import FixedRun
+from tiburon.native.row_loop import CheckedLoop, RowLoop
+from tiburon.simulation import engine as engine_module
 from tiburon.simulation.step import StepSource, step_kernel
 from tiburon.simulation.system import System
 
@@ -47,7 +47,7 @@ def test_a_call_of_n_steps_equals_n_calls_of_one_step(model, start, whole):
 @pytest.mark.parametrize("seconds", [0.0, 1e-4, 1e3])
 def test_the_length_of_calls_changes_no_bit(model, start, whole, monkeypatch, seconds):
     """Calls of one step each, of a few, of all steps."""
-    monkeypatch.setattr(run_module, "CHUNK_SECONDS", seconds)
+    monkeypatch.setattr(engine_module, "CHUNK_SECONDS", seconds)
     assert_same_bits(
         tb.integrate_rk4(model, *start, dt=2e-3, steps=STEPS, record_every=1), whole.q, whole.v
     )
@@ -55,7 +55,8 @@ def test_the_length_of_calls_changes_no_bit(model, start, whole, monkeypatch, se
 
 def test_call_path_of_the_kernel_changes_no_bit(model, start, whole, monkeypatch):
     """The native loop and the checked call give the same."""
-    monkeypatch.setattr(FixedRun, "_run", FixedRun._run_interpreted)
+    for name in ("run_one", "run_many", "blocked_job"):
+        monkeypatch.setattr(RowLoop, name, getattr(CheckedLoop, name))
     run = tb.integrate_rk4(model, *start, dt=2e-3, steps=STEPS)
     assert_same_bits(run, whole.q, whole.v)
 
@@ -95,6 +96,6 @@ def test_batches_split_differently_are_equal(model, monkeypatch):
     q, v, tau = kicked(model, 8, (5,))
     runs = []
     for seconds in (0.0, 1e3):
-        monkeypatch.setattr(run_module, "CHUNK_SECONDS", seconds)
+        monkeypatch.setattr(engine_module, "CHUNK_SECONDS", seconds)
         runs.append(tb.integrate_rk4(model, q, v, tau, dt=2e-3, steps=STEPS, record_every=8))
     assert_same_bits(runs[0], runs[1].q, runs[1].v)

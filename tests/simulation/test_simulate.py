@@ -75,7 +75,7 @@ def test_wall_clock_time_changes_no_bit(model, monkeypatch):
     """A machine a thousand times slower returns to Python after every step."""
     options = {**START, "control": spring, "record": tb.Record(every=9)}
     quick = tb.simulate(model, 0.2, **options)
-    monkeypatch.setattr("tiburon.simulation.run.CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("tiburon.simulation.engine.CHUNK_SECONDS", 1e-9)
     slow = tb.simulate(model, 0.2, **options)
     np.testing.assert_array_equal(quick.q, slow.q)
     np.testing.assert_array_equal(quick.u, slow.u)

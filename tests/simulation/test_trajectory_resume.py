@@ -13,9 +13,9 @@ import tiburon as tb
 from tests.integrators import integrator
 from tests.robots import double_pendulum, kicked
 from tests.simulation.slow_run import DURATION, HALT, START, control, wind
-from tiburon.simulation import fixed_run as fixed_run_module
 from tiburon.simulation import recorder as recorder_module
 from tiburon.simulation import run as run_module
+from tiburon.simulation import step_plan
 
 ROOT = Path(__file__).parents[2]
 
@@ -79,7 +79,7 @@ def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, 
     monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
     monkeypatch.setattr(recorder_module, "MOST_GATHERED", 5)
     monkeypatch.setattr(run_module, "INTERVAL", 0.0)
-    monkeypatch.setattr(fixed_run_module, "PLAN_STEPS", 32)
+    monkeypatch.setattr(step_plan, "PLAN_STEPS", 32)
     left = [calls]
 
     def crash(done, duration):

@@ -251,6 +251,14 @@ def unresolved_laws(
         for name, value in parameters.items()
         if name.rpartition(".")[2] in ("damping", "friction", "stiffness")
     )
+    return _laws_beyond(model, dt, most, least)
+
+
+@per_model
+def _laws_beyond(
+    model: Model, dt: float, most: tuple[tuple[str, float], ...], least: tuple[float, ...]
+) -> tuple[LawChoice, ...]:
+    """Return the laws that steps of dt [s] do not resolve; arguments as of `law_rates`."""
     every = law_rates(model, most, least)
     beyond = {one.owner for one in every if one.rate * dt >= RESOLVED_RATE}
     chosen = [one for one in every if one.owner in beyond]

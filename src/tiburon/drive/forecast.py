@@ -2,14 +2,14 @@
 
 import threading
 import time as wall
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tiburon.arrays import Array
 from tiburon.drive.dashboard import Dashboard
-from tiburon.drive.tick_memory import TickClock
-from tiburon.drive.ticker import DONE, Ticker
+from tiburon.drive.tick_steps import TickSteps
+from tiburon.drive.ticker import Ticker
 from tiburon.errors import DomainError
 
 MAX_HORIZON = 600.0
@@ -17,7 +17,8 @@ MAX_HORIZON = 600.0
 
 MAX_ROWS = 1000
 
-COUNT = TickClock._fields.index("count")
+MOST_STEPS = 1024
+"""Steps of one call at most."""
 
 CHECK_SECONDS = 0.02
 """Wall-clock time between two checks of the limit [s]."""
@@ -76,59 +77,44 @@ def forecast(
         raise DomainError("limit", "a time above 0 s", f"{limit!r}")
     begin = wall.perf_counter()
     now = ticker.present()
-    held, numbers = ticker.posted()
-    start = ticker.whole_state(now)
-    ahead = _Ahead(ticker, start, now.steps, held, numbers)
+    ahead = ticker.steps_of(MOST_STEPS)
+    ahead.commands[:], numbers = ticker.posted()
+    for name, values in numbers.items():
+        ahead.parts[name][:] = values
+    ahead.state[:] = (*now.held[ticker.system.discrete], *now.state, now.steps)
     count = max(1, round(horizon / (rows * ticker.dt)))
-    states, steps, outcome = [start], [now.steps], "finished"
+    states, outcome = [ahead.state.copy()], "finished"
     while outcome == "finished" and len(states) <= rows:
-        outcome = ahead.advance(steps[0] + count * len(states), begin + limit, stop)
+        outcome = _advance(ahead, now.steps + count * len(states), begin + limit, stop)
         if outcome == "finished":
-            states.append(ahead.state)
-            steps.append(ahead.steps)
+            states.append(ahead.state.copy())
     model = ticker.system.model
     table = np.array(states)
-    time = ticker.begin + ticker.dt * np.array(steps, dtype=np.float64)
-    q = np.ascontiguousarray(table[:, : model.nq])
+    time = ticker.begin + ticker.dt * table[:, -1]
+    place = len(ticker.system.z_names)
+    q = np.ascontiguousarray(table[:, place : place + model.nq])
     return Forecast(
         time,
         q,
-        table[:, model.nq : model.nq + model.nv],
+        table[:, place + model.nq : place + model.nq + model.nv],
         dashboard.poses(time, q),
         wall.perf_counter() - begin,
         outcome,
     )
 
 
-class _Ahead:
-    """A copy of the state that is stepped in growing portions."""
-
-    def __init__(
-        self, ticker: Ticker, state: Array, steps: int, held: Array, numbers: dict[str, Any]
-    ) -> None:
-        self.state, self.steps = state, steps
-        self._kernel, self._held, self._numbers = ticker.kernel, held, numbers
-        self._clock = ticker.memory.clock.copy()
-        self._portion = 1
-
-    def advance(self, steps: int, deadline: float, stop: threading.Event | None) -> str:
-        """Advance to a number of steps; return "finished" or the reason for stopping."""
-        while self.steps < steps:
-            start = wall.perf_counter()
-            if start > deadline:
-                return "out of time"
-            if stop is not None and stop.is_set():
-                return "stopped"
-            count = min(self._portion, steps - self.steps)
-            self._clock[COUNT] = count
-            self._clock[DONE] = self.steps
-            found, failed = self._kernel.evaluate(
-                self.state, self._held, self._clock, errors="flag", **self._numbers
-            )
-            if bool(failed):
-                return "diverged"
-            self.state = np.array(found)
-            self.steps += count
-            if wall.perf_counter() - start < 0.5 * CHECK_SECONDS:
-                self._portion = max(self._portion, 2 * count)
-        return "finished"
+def _advance(ahead: TickSteps, steps: int, deadline: float, stop: threading.Event | None) -> str:
+    """Advance to a number of steps, in growing portions; return "finished", or why it stopped."""
+    portion = 1
+    while ahead.state[-1] < steps:
+        start = wall.perf_counter()
+        if start > deadline:
+            return "out of time"
+        if stop is not None and stop.is_set():
+            return "stopped"
+        count = min(portion, steps - int(ahead.state[-1]))
+        if not ahead.advance(count):
+            return "diverged"
+        if wall.perf_counter() - start < 0.5 * CHECK_SECONDS:
+            portion = min(2 * count, MOST_STEPS)
+    return "finished"

@@ -72,9 +72,7 @@ class Recording:
         )
         self._first = first.steps
         self._recorder = Recorder(header, store=store, start=self._checkpoint())
-        self._writer = RowWriter(
-            self._recorder, system, 1, system.drive_size, 0, {}, self._checkpoint
-        )
+        self._writer = RowWriter(self._recorder, system, 1, {}, self._checkpoint)
         if jump is not None:
             self._write(first)
         self._end: tuple[int, str, str] | None = None

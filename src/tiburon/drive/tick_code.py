@@ -18,12 +18,15 @@ from tiburon.drive.tick_memory import (
     LOG_SIZE,
     MARGIN_DOWN,
     MARGIN_UP,
+    MAX_SLEEP,
     NEVER_SLEEP,
+    PAUSED_SLEEP,
     Entry,
     Word,
 )
 from tiburon.native.engine import LoadedCode, load_module
 from tiburon.operating_system import system_and_processor
+from tiburon.simulation.step_plan import DONE
 
 _PAUSE = ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()")
 _YIELD = ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)")
@@ -31,24 +34,22 @@ _YIELD = ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(
 RELAX = {"x86_64": _PAUSE, "amd64": _PAUSE, "aarch64": _YIELD, "arm64": _YIELD}
 """Spin-wait hints by processor architecture."""
 
-PAUSED_SLEEP = 1_000_000
-"""Sleep of a paused loop between two checks of the control words [ns]."""
-
-MAX_SLEEP = 20_000_000
-"""Longest single sleep [ns]: in slow motion ticks are long."""
-
 
 def _llvm_source() -> str:
     """Return the LLVM module as text."""
     pointers = (
-        "KERNEL INPUTS OUTPUTS STATE FOUND CLOCK NUMBERS POSTED POSTED_STATE STAGE RING BINS LOG"
+        "RUN JOB STATE BEGIN WORK FOUND CLOCKS NUMBERS COMMANDS POSTED POSTED_STATE STAGE RING "
+        "BINS LOG"
     )
-    numbers = "STATE_SIZE NUMBERS_SIZE HELD_SIZE RING_ROWS RING_STRIDE DONE_PLACE STEPS"
+    numbers = (
+        "STATE_SIZE WORK_SIZE NUMBERS_SIZE COMMANDS_SIZE RING_ROWS RING_STRIDE CLOCK_SIZE STEPS"
+    )
     values: dict[str, object] = {word.name: int(word) for word in Word}
     values |= {
         "READ_CLOCK": int(Entry.READ_CLOCK),
         "CLOCK_ID": int(Entry.CLOCK_ID),
         "SLEEP": int(Entry.SLEEP),
+        "DONE": DONE,
         "LATE_UNIT": LATE_UNIT,
         "LAST_BIN": LATE_BINS - 1,
         "LAST_LOG": LOG_SIZE - 1,

@@ -119,7 +119,7 @@ define internal void @row(ptr %table, i64 %late) {
   %place = and i64 %head, %last
   %shift = mul i64 %place, %RING_STRIDE
   %row = getelementptr double, ptr %RING, i64 %shift
-  %done_at = getelementptr double, ptr %CLOCK, i64 %DONE_PLACE
+  %done_at = getelementptr double, ptr %STATE, i64 %STATE_SIZE
   %done = load double, ptr %done_at
   store double %done, ptr %row
   %late_at = getelementptr double, ptr %row, i64 1
@@ -128,33 +128,52 @@ define internal void @row(ptr %table, i64 %late) {
   %state_at = getelementptr double, ptr %row, i64 2
   %state_bytes = mul i64 %STATE_SIZE, 8
   call void @copy(ptr %state_at, ptr %STATE, i64 %state_bytes)
-  %held_at = getelementptr double, ptr %state_at, i64 %STATE_SIZE
-  %held_bytes = mul i64 %HELD_SIZE, 8
-  call void @copy(ptr %held_at, ptr %NUMBERS, i64 %held_bytes)
+  %commands_at = getelementptr double, ptr %state_at, i64 %STATE_SIZE
+  %commands_bytes = mul i64 %COMMANDS_SIZE, 8
+  call void @copy(ptr %commands_at, ptr %COMMANDS, i64 %commands_bytes)
   %next = add i64 %head, 1
   store atomic i64 %next, ptr %head_at release, align 8
   ret void
 }
 
-; one tick: the kernel advances the state; a non-finite result sets the status
+; one tick: steps advance a copy of the state; a non-finite result sets the status
 define internal void @tick(ptr %table, i64 %late) {
+entry:
   %words = load ptr, ptr %table
   {loads}
-  %status = call i32 %KERNEL(ptr %INPUTS, ptr %OUTPUTS)
-  %bad = icmp ne i32 %status, 0
-  br i1 %bad, label %diverged, label %good
+  ; the state is followed by its number of steps
+  %count_at = getelementptr double, ptr %STATE, i64 %STATE_SIZE
+  %count = load double, ptr %count_at
+  br label %check
+check:
+  %k = phi i64 [ 0, %entry ], [ %k_next, %set ]
+  %more = icmp slt i64 %k, %STEPS
+  br i1 %more, label %set, label %run
+set:
+  %line = mul i64 %k, %CLOCK_SIZE
+  %place = add i64 %line, {DONE}
+  %done_at = getelementptr double, ptr %CLOCKS, i64 %place
+  %before = sitofp i64 %k to double
+  %done = fadd double %count, %before
+  store double %done, ptr %done_at
+  %k_next = add i64 %k, 1
+  br label %check
+run:
+  %work_bytes = mul i64 %WORK_SIZE, 8
+  call void @copy(ptr %WORK, ptr %BEGIN, i64 %work_bytes)
+  %reached = call i64 %RUN(ptr %JOB, i64 0, i64 %STEPS)
+  %good = icmp eq i64 %reached, %STEPS
+  br i1 %good, label %finite, label %diverged
 diverged:
   %status_at = getelementptr i64, ptr %words, i64 {STATUS}
   store atomic i64 1, ptr %status_at release, align 8
   ret void
-good:
+finite:
   %bytes = mul i64 %STATE_SIZE, 8
   call void @copy(ptr %STATE, ptr %FOUND, i64 %bytes)
-  %done_at = getelementptr double, ptr %CLOCK, i64 %DONE_PLACE
-  %done = load double, ptr %done_at
   %steps = sitofp i64 %STEPS to double
-  %more = fadd double %done, %steps
-  store double %more, ptr %done_at
+  %total = fadd double %count, %steps
+  store double %total, ptr %count_at
   call void @row(ptr %table, i64 %late)
   ret void
 }
@@ -173,11 +192,6 @@ entry:
     ptr %state_seq, ptr %state_seen, ptr %POSTED_STATE, ptr %STAGE, ptr %STATE, i64 %bytes)
   br i1 %moved, label %jump, label %numbers
 jump:
-  ; the state is followed by its number of steps
-  %count_at = getelementptr double, ptr %STAGE, i64 %STATE_SIZE
-  %count = load double, ptr %count_at
-  %done_at = getelementptr double, ptr %CLOCK, i64 %DONE_PLACE
-  store double %count, ptr %done_at
   %status_at = getelementptr i64, ptr %words, i64 {STATUS}
   store atomic i64 0, ptr %status_at release, align 8
   br label %numbers

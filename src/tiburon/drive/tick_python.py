@@ -10,11 +10,12 @@ message each process reports how many of its ticks were late.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.arrays import Array
 from tiburon.drive.tick_memory import (
     CATCH_UP,
     LATE_BINS,
@@ -22,51 +23,89 @@ from tiburon.drive.tick_memory import (
     LOG_SIZE,
     MARGIN_DOWN,
     MARGIN_UP,
+    MAX_SLEEP,
     NEVER_SLEEP,
-    TickClock,
+    PAUSED_SLEEP,
     TickMemory,
     Word,
 )
 from tiburon.errors import PartnerError
 
-DONE = TickClock._fields.index("done")
-PAUSED_SLEEP = 1e-3
-"""Sleep of a paused loop between two checks of the control words [s]."""
 
-MAX_SLEEP = 20_000_000
-"""Longest single sleep [ns]."""
+class OwnRequests:
+    """Requests of this process: control words as they are, posted values as they come."""
+
+    lost = ""
+
+    def __init__(self, memory: TickMemory) -> None:
+        """Read them from the memory of the ticks."""
+        self.requested, self._memory = memory.words, memory
+
+    def agree(self) -> bool:
+        """Copy posted values if they are consistent; return whether a state was among them."""
+        words, steps = self._memory.words, self._memory.steps
+        state = _posted(self._memory, Word.STATE_SEQ, int(words[Word.STATE_SEEN]))
+        if state is not None:
+            words[Word.STATE_SEEN], steps.state[:] = state
+            words[Word.STATUS] = 0
+        numbers = _posted(self._memory, Word.POST_SEQ, int(words[Word.POST_SEEN]))
+        if numbers is not None:
+            words[Word.POST_SEEN], steps.numbers[:] = numbers
+        return state is not None
 
 
-def run_ticks(memory: TickMemory, advance: Callable[[], bool]) -> None:
-    """Run ticks by the wall clock until stopped.
+def _posted(memory: TickMemory, word: Word, seen: int) -> tuple[int, Array] | None:
+    """Return a new sequence count with its values; None if there is none, or they change now."""
+    sequence = int(memory.words[word])
+    if sequence == seen or sequence % 2:
+        return None
+    copied = (memory.posted_state if word is Word.STATE_SEQ else memory.posted).copy()
+    return (sequence, copied) if sequence == int(memory.words[word]) else None
 
-    `advance` computes the steps of one tick into `memory.found`; False after divergence.
+
+def run_ticks(memory: TickMemory, partners: "TickPartners | None" = None) -> None:
+    """Run ticks by the wall clock until stopped, or until one of several processes is lost.
+
+    Args:
+        memory: Memory of the ticks.
+        partners: Processes that take the steps together, which receive the requests of the first;
+            None if this one takes them alone.
     """
-    words = memory.words
-
-    def posted() -> bool:
-        _take_posts(memory)
-        return advance()
-
+    words, requests = memory.words, partners or OwnRequests(memory)
+    requested = requests.requested
     due = time.monotonic_ns()
-    while True:
-        if words[Word.CLEAR] != words[Word.CLEAR_SEEN]:
-            clear_counts(memory)
-        if words[Word.STOP]:
-            return
-        if words[Word.PAUSED] or words[Word.STATUS]:
-            pause(memory, advance, _take_posts(memory), words[Word.STEPS_WANTED])
-            # the schedule restarts: a pause is not a delay
-            due = time.monotonic_ns()
-            continue
+    try:
+        while not requests.lost:
+            late = _wait_until(memory, requested, due)
+            moved = requests.agree()
+            if words[Word.CLEAR] != words[Word.CLEAR_SEEN]:
+                clear_counts(memory)
+            if requested[Word.STOP]:
+                return
+            if requested[Word.PAUSED] or words[Word.STATUS]:
+                pause(memory, moved, int(requested[Word.STEPS_WANTED]))
+                # the schedule restarts: a pause is not a delay
+                due = time.monotonic_ns()
+                continue
+            due = timed_tick(memory, due, late, int(requested[Word.PERIOD]))
+    except PartnerError as error:
+        assert partners is not None
+        partners.session.lost = str(error)
+        words[Word.STATUS] = 1
+
+
+def _wait_until(memory: TickMemory, requested: Any, due: int) -> int:
+    """Wait for a time [ns], unless ticks are paused or stopped; return how late it is then [ns]."""
+    words = memory.words
+    while not (requested[Word.PAUSED] or words[Word.STATUS] or requested[Word.STOP]):
         now = time.monotonic_ns()
-        if now < due:
-            wait(memory, now, due - now)
-            continue
-        due = timed_tick(memory, posted, due, now - due, int(words[Word.PERIOD]))
+        if now >= due:
+            return now - due
+        wait(memory, now, due - now)
+    return 0
 
 
-def pause(memory: TickMemory, advance: Callable[[], bool], moved: bool, wanted: int) -> None:
+def pause(memory: TickMemory, moved: bool, wanted: int) -> None:
     """Take one single step that is due while ticks are paused, or sleep.
 
     An edited state is shown by a row; `wanted` single steps were requested so far.
@@ -75,10 +114,10 @@ def pause(memory: TickMemory, advance: Callable[[], bool], moved: bool, wanted: 
     if moved:
         write_row(memory, 0)
     if not words[Word.STATUS] and words[Word.STEPS_DONE] < wanted:
-        tick(memory, advance, 0)
+        tick(memory, 0)
         words[Word.STEPS_DONE] += 1
     else:
-        time.sleep(PAUSED_SLEEP)
+        time.sleep(1e-9 * PAUSED_SLEEP)
 
 
 def wait(memory: TickMemory, now: int, left: int) -> None:
@@ -110,50 +149,24 @@ def clear_counts(memory: TickMemory) -> None:
 
 def write_row(memory: TickMemory, late: int) -> None:
     """Write a row: state, commands and lateness of the tick [ns]."""
-    head = int(memory.words[Word.HEAD])
+    steps, head = memory.steps, int(memory.words[Word.HEAD])
     row = memory.ring[head % len(memory.ring)]
-    n = len(memory.found)
-    row[0], row[1] = memory.clock[DONE], late
-    row[2 : 2 + n] = memory.state[:n]
-    row[2 + n :] = memory.numbers[: memory.held_size]
+    n = len(steps.state) - 1
+    row[0], row[1] = steps.state[n], late
+    row[2 : 2 + n] = steps.state[:n]
+    row[2 + n :] = steps.commands
     memory.words[Word.HEAD] = head + 1
 
 
-def _take_posts(memory: TickMemory) -> bool:
-    """Copy posted values if they are consistent; return whether a state was among them."""
-    words = memory.words
-    moved = False
-    sequence = int(words[Word.STATE_SEQ])
-    if sequence != words[Word.STATE_SEEN] and sequence % 2 == 0:
-        stage = memory.posted_state.copy()
-        if sequence == words[Word.STATE_SEQ]:
-            memory.state[:] = stage
-            memory.clock[DONE] = stage[-1]
-            words[Word.STATUS] = 0
-            words[Word.STATE_SEEN] = sequence
-            moved = True
-    sequence = int(words[Word.POST_SEQ])
-    if sequence != words[Word.POST_SEEN] and sequence % 2 == 0:
-        stage = memory.posted.copy()
-        if sequence == words[Word.POST_SEQ]:
-            memory.numbers[:] = stage
-            words[Word.POST_SEEN] = sequence
-    return moved
-
-
-def tick(memory: TickMemory, advance: Callable[[], bool], late: int) -> None:
+def tick(memory: TickMemory, late: int) -> None:
     """Take the steps of one tick and write its row."""
-    if not advance():
+    if memory.steps.advance(len(memory.steps.clocks)):
+        write_row(memory, late)
+    else:
         memory.words[Word.STATUS] = 1
-        return
-    memory.state[:-1] = memory.found
-    memory.clock[DONE] += memory.clock[-1]
-    write_row(memory, late)
 
 
-def timed_tick(
-    memory: TickMemory, advance: Callable[[], bool], due: int, late: int, period: int
-) -> int:
+def timed_tick(memory: TickMemory, due: int, late: int, period: int) -> int:
     """Take a tick that was due, with its statistics; return when the next one is due [ns]."""
     words, now = memory.words, time.monotonic_ns()
     count(memory, late)
@@ -162,7 +175,7 @@ def timed_tick(
         # count the ticks that are skipped
         words[Word.SKIPPED] += late // period
         due = now
-    tick(memory, advance, late)
+    tick(memory, late)
     length = time.monotonic_ns() - now
     words[Word.BUSY] += length
     words[Word.MAX_BUSY] = max(int(words[Word.MAX_BUSY]), length)
@@ -266,30 +279,26 @@ class TickPartners:
         numbers, state = next(left), next(left)
         moved = stated != words[Word.STATE_SEEN]
         if moved:
-            memory.state[:] = state
-            memory.clock[DONE] = state[-1]
+            memory.steps.state[:] = state
             words[Word.STATUS] = 0
             words[Word.STATE_SEEN] = stated
         if posted != words[Word.POST_SEEN]:
-            memory.numbers[self._shared] = numbers[self._shared]
+            memory.steps.numbers[self._shared] = numbers[self._shared]
             words[Word.POST_SEEN] = posted
         return bool(moved)
 
     def _read_posts(self) -> None:
         """Copy what was posted here, unless it is being written."""
-        memory = self._memory
-        for k, (word, given, kept) in enumerate(
-            (
-                (Word.POST_SEQ, memory.posted, self._posted),
-                (Word.STATE_SEQ, memory.posted_state, self._state),
-            )
-        ):
-            sequence = int(memory.words[word])
-            if sequence % 2 == 0:
-                copied = given.copy()
-                if sequence == int(memory.words[word]):
-                    kept[:] = copied
-                    self._sequences[k] = sequence
+        kept = (Word.POST_SEQ, self._posted), (Word.STATE_SEQ, self._state)
+        for k, (word, values) in enumerate(kept):
+            found = _posted(self._memory, word, self._sequences[k])
+            if found is not None:
+                self._sequences[k], values[:] = found
+
+    @property
+    def lost(self) -> str:
+        """Why a process is lost; empty while all are there."""
+        return str(self.session.lost or "")
 
     @property
     def ticks(self) -> tuple[PartnerTicks, ...]:
@@ -298,32 +307,3 @@ class TickPartners:
             PartnerTicks(rank, int(row[0]), int(row[1]), int(row[2]), 1e-9 * float(row[3]))
             for rank, row in enumerate(self.statistics)
         )
-
-
-def run_ticks_together(
-    memory: TickMemory, advance: Callable[[], bool], partners: TickPartners
-) -> None:
-    """Run ticks by the wall clock until the first process stops, or a partner is lost."""
-    words, requested = memory.words, partners.requested
-    try:
-        partners.agree()
-        due = time.monotonic_ns()
-        while not requested[Word.STOP] and not partners.session.lost:
-            stands = bool(requested[Word.PAUSED] or words[Word.STATUS])
-            while not stands and (now := time.monotonic_ns()) < due:
-                wait(memory, now, due - now)
-            late = time.monotonic_ns() - due
-            moved = partners.agree()
-            if words[Word.CLEAR] != words[Word.CLEAR_SEEN]:
-                clear_counts(memory)
-            if requested[Word.STOP]:
-                return
-            if requested[Word.PAUSED] or words[Word.STATUS]:
-                pause(memory, advance, moved, requested[Word.STEPS_WANTED])
-                # the schedule restarts: a pause is not a delay
-                due = time.monotonic_ns()
-                continue
-            due = timed_tick(memory, advance, due, 0 if stands else late, requested[Word.PERIOD])
-    except PartnerError as error:
-        partners.session.lost = str(error)
-        words[Word.STATUS] = 1

@@ -18,14 +18,12 @@ from tiburon.arrays import Array, NDArray
 from tiburon.drive.tick_memory import (
     LATE_UNIT,
     NEVER_SLEEP,
-    TickClock,
     TickMemory,
-    TickSource,
     Word,
 )
-from tiburon.drive.tick_python import TickPartners, run_ticks_together
+from tiburon.drive.tick_python import TickPartners, clear_counts, run_ticks, write_row
+from tiburon.drive.tick_steps import TickSteps
 from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
-from tiburon.native.kernel import Kernel
 from tiburon.operating_system import (
     c_library,
     keep_processors_awake,
@@ -412,7 +410,6 @@ class StealMonitor:
         self._credit = min(credit - found, stolen)
 
 
-DONE = TickClock._fields.index("done")
 STACK_BYTES = 16 << 20
 """Stack size of the thread, which holds the work arrays of large robots [bytes]."""
 
@@ -519,16 +516,12 @@ class Ticker:
         if system.held:
             raise OptionError("control of ticks", ("at every stage",), "sampled")
         self.system, self.dt, self.steps, self.begin = system, dt, steps, begin
-        self.kernel = Kernel(TickSource(system, integrator.scheme), system.parameters())
-        clock = np.array(TickClock(begin, dt, 0.0, float(steps)))
-        self._names = list(self.kernel.parameters)
+        self.method = integrator.scheme
+        taken = self.steps_of(steps)
         begun = np.asarray(held, dtype=np.float64)
-        self.memory = TickMemory(
-            np.concatenate([np.asarray(state, dtype=np.float64), begun[system.discrete]]),
-            begun,
-            [self.kernel.parameters[name] for name in self._names],
-            clock,
-        )
+        taken.commands[:] = begun[: system.discrete.start]
+        taken.state[:] = (*begun[system.discrete], *state, 0.0)
+        self.memory, self._moving = TickMemory(taken), len(state)
         self.memory.words[Word.LIMIT] = round(1e9 * limit)
         self.wait = wait
         # the loop is the writer from here on
@@ -541,9 +534,8 @@ class Ticker:
         self._ended: MachineClocks | None = None
         self._posting = threading.Lock()
         self._jump: Jump | None = None
-        address = self.kernel._code.one_address
         possible = (
-            address is not None
+            taken.step.is_native
             and hasattr(time, "CLOCK_MONOTONIC")
             and c_library("clock_gettime", "nanosleep") is not None
         )
@@ -553,24 +545,22 @@ class Ticker:
             if native:
                 raise OptionError("native with exchange", (False, None), native)
             self.native = False
-            own = [False] * self.memory.held_size
-            for name in self._names:
-                own += [name in ADDRESS_PARAMETERS] * self.kernel.parameters[name].size
+            own: list[bool] = []
+            for name, part in taken.parts.items():
+                own += [name in ADDRESS_PARAMETERS] * part.size
+            own += [False] * len(taken.commands)
             self.partners = TickPartners(session, self.memory, own)
         self._table: tuple[Any, ...] = ()
-        if self.native and address is not None:
+        if self.native:
             from tiburon.drive.tick_code import tick_code
 
             self._code = tick_code()
-            self._table = self.memory.table(address, self._order(), DONE, steps)
-        self._write_row()
+            self._table = self.memory.table()
+        write_row(self.memory, 0)
 
-    def _order(self) -> list[Array]:
-        """Return the arguments of the kernel, in order."""
-        memory = self.memory
-        named = dict(zip(self._names, memory.parts, strict=True))
-        named |= {"state": memory.state, "u": memory.numbers, "clock": memory.clock}
-        return [named[item.name] for item in self.kernel._code.signature.inputs]
+    def steps_of(self, most: int) -> TickSteps:
+        """Return steps of the robot in memory of their own, up to some at a time."""
+        return TickSteps(self.system, self.method, self.begin, self.dt, most)
 
     # -- thread ------------------------------------------------------------------------------------
 
@@ -606,28 +596,8 @@ class Ticker:
         self.realtime.apply_to_thread()
         if self.native:
             self._code.run(self._table[0].ctypes.data)
-        elif self.partners is not None:
-            run_ticks_together(self.memory, self.advance, self.partners)
         else:
-            from tiburon.drive.tick_python import run_ticks
-
-            run_ticks(self.memory, self.advance)
-
-    def advance(self) -> bool:
-        """Compute the steps of one tick into `memory.found`, in Python; False after divergence."""
-        memory = self.memory
-        given: dict[str, Any] = {
-            name: part.reshape(self.kernel.parameters[name].shape)
-            for name, part in zip(self._names, memory.parts, strict=True)
-        }
-        held = memory.numbers[: memory.held_size]
-        found, failed = self.kernel.evaluate(
-            memory.state[:-1], held, memory.clock, errors="flag", **given
-        )
-        if bool(failed):
-            return False
-        memory.found[:] = found
-        return True
+            run_ticks(self.memory, self.partners)
 
     @property
     def running(self) -> bool:
@@ -681,32 +651,31 @@ class Ticker:
             held: Commands, shape (`System.drive_size`,).
             parameters: Values by the names of `System.parameters`; others are unchanged.
         """
+        steps = self.memory.steps
         with self._posting:
-            numbers = self.memory.posted.copy()
-            numbers[: self.memory.held_size] = held
-            place = self.memory.held_size
-            for name, part in zip(self._names, self.memory.parts, strict=True):
+            numbers, place = self.memory.posted.copy(), 0
+            for name, part in steps.parts.items():
                 if parameters is not None and name in parameters:
                     values = np.ravel(np.asarray(parameters[name], dtype=np.float64))
                     if values.size != part.size:
                         raise ShapeError(f"parameters[{name!r}]", part.size, values.size)
                     numbers[place : place + part.size] = values
                 place += part.size
+            numbers[place:] = held[: len(steps.commands)]
             if not np.isfinite(numbers).all():
                 where = int(np.argmin(np.isfinite(numbers)))
-                raise NonFiniteError("commands or parameters", where, float(numbers[where]))
+                raise NonFiniteError("parameters or commands", where, float(numbers[where]))
             self._write_posted(Word.POST_SEQ, numbers, self.memory.posted)
 
     def posted(self) -> tuple[Array, dict[str, Array]]:
         """Return copies of the commands and, by name, the parameters posted last."""
         with self._posting:
             numbers = self.memory.posted.copy()
-        place, found = self.memory.held_size, {}
-        for name, part in zip(self._names, self.memory.parts, strict=True):
-            shape = self.kernel.parameters[name].shape
-            found[name] = numbers[place : place + part.size].reshape(shape)
+        place, found = 0, {}
+        for name, part in self.memory.steps.parts.items():
+            found[name] = numbers[place : place + part.size].reshape(part.shape)
             place += part.size
-        return numbers[: self.memory.held_size], found
+        return numbers[place:], found
 
     def post_state(self, state: Array, steps: int, discrete: Array | None = None) -> None:
         """Post a state at a number of steps; ends a divergence.
@@ -717,17 +686,17 @@ class Ticker:
             discrete: Discrete states of elements; their initial ones by default.
         """
         z = self.system.z0 if discrete is None else discrete
-        numbers = np.concatenate([np.asarray(state, dtype=np.float64), z, [float(steps)]])
+        moving = np.array(state, dtype=np.float64)
+        numbers = np.concatenate([z, moving, [float(steps)]])
         if numbers.shape != self.memory.posted_state.shape:
-            raise ShapeError("state", len(self.memory.found) - len(z), len(numbers) - 1 - len(z))
+            raise ShapeError("state", self._moving, len(moving))
         if not np.isfinite(numbers).all():
-            raise NonFiniteError("state", int(np.argmin(np.isfinite(numbers))), float("nan"))
+            raise NonFiniteError("state", int(np.argmin(np.isfinite(moving))), float("nan"))
         with self._posting:
             # cancel single ticks requested for the state before
             self.memory.words[Word.STEPS_WANTED] = self._peek(Word.STEPS_DONE)
-            held = self.memory.posted[: self.memory.held_size].copy()
-            held[self.system.discrete] = z
-            moving = numbers[: len(numbers) - 1 - len(z)].copy()
+            commands = self.memory.posted[len(self.memory.posted) - self.system.discrete.start :]
+            held = np.concatenate([commands, z])
             row = Row(int(steps), self.begin + steps * self.dt, 0.0, moving, held)
             self._jump = Jump(self.head, row)
             self._write_posted(Word.STATE_SEQ, numbers, self.memory.posted_state)
@@ -786,17 +755,10 @@ class Ticker:
 
     def rows_of(self, row: Array) -> Row:
         """Return the parts of a row."""
-        whole, count = len(self.memory.found), len(self.system.z_names)
-        steps, held = int(row[0]), row[2 + whole :]
-        if count:
-            held = held.copy()
-            held[self.system.discrete] = row[2 + whole - count : 2 + whole]
-        moving = row[2 : 2 + whole - count]
-        return Row(steps, self.begin + steps * self.dt, 1e-9 * float(row[1]), moving, held)
-
-    def whole_state(self, row: Row) -> Array:
-        """Return what the kernel steps: the state of a row, and its discrete states."""
-        return np.concatenate([row.state, row.held[self.system.discrete]])
+        first = 2 + len(self.system.z_names)
+        end = first + self._moving
+        held, steps = np.concatenate([row[end:], row[2:first]]), int(row[0])
+        return Row(steps, self.begin + steps * self.dt, 1e-9 * float(row[1]), row[first:end], held)
 
     def rows(self, since: int) -> tuple[Array, int, int]:
         """Return rows of the ring buffer, the index of the next, and the number of missed rows.
@@ -809,12 +771,6 @@ class Ticker:
         first = max(since, head - size + size // 8)
         places = np.arange(first, head) % size
         return self.memory.ring[places], head, first - since
-
-    def _write_row(self) -> None:
-        """Write the initial row."""
-        from tiburon.drive.tick_python import write_row
-
-        write_row(self.memory, 0)
 
     # -- timing ------------------------------------------------------------------------------------
 
@@ -865,8 +821,6 @@ class Ticker:
         self.memory.words[Word.CLEAR] += 1
         self._cleared = self._clocks()
         if not self.running:
-            from tiburon.drive.tick_python import clear_counts
-
             clear_counts(self.memory)
         self.steal.clear()
 

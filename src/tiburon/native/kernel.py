@@ -45,7 +45,7 @@ from tiburon.trace.program import Input, Program
 
 if TYPE_CHECKING:
     from tiburon.native.code import InterpretedCode
-    from tiburon.native.row_loop import RowLoop
+    from tiburon.native.row_loop import CheckedLoop
     from tiburon.trace.derivative import Choice
 
 __all__ = ["Kernel", "NativeKernel", "ProgramSource", "Source", "kernel_of", "make_kernel"]
@@ -175,7 +175,7 @@ class Kernel:
         # calls of it since they were counted last
         self._calls = 0
         layout = object_layout()
-        self._row_loop: RowLoop | None = None
+        self._row_loop: CheckedLoop | None = None
         self._plain: PlainBatch | None = None
         if isinstance(self._code, Code) and layout is not None:
             self._plain = PlainBatch(self._code, self.parameters, layout)
@@ -211,13 +211,13 @@ class Kernel:
         """Source of the program."""
         return self._source
 
-    def row_loop(self) -> RowLoop:
-        """Return the native loop around the kernel; it must be compiled."""
+    def row_loop(self) -> CheckedLoop:
+        """Return the loop around the kernel: native, if there is machine code."""
         if self._row_loop is None:
-            from tiburon.native.row_loop import RowLoop
+            from tiburon.native.row_loop import CheckedLoop, RowLoop
 
-            assert isinstance(self._code, Code)
-            self._row_loop = RowLoop(self._code)
+            code = self._code
+            self._row_loop = RowLoop(code) if isinstance(code, Code) else CheckedLoop(code)
         return self._row_loop
 
     def program(self) -> Program:

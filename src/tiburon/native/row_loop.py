@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from tiburon.arrays import NDArray
 from tiburon.native.code import MIN_THREAD_WORK, Code
@@ -144,6 +145,12 @@ def _loops() -> tuple[LoadedCode, Callable[..., int], Callable[..., int]]:
     return loaded, one, _LOOP_OF_MANY(loaded.address("loop_of_many"))
 
 
+def loop_address() -> int:
+    """Return the address of the loop over one case: ``loop(job, begin, end)``."""
+    loaded, *_ = _loops()
+    return loaded.address("loop_of_one")
+
+
 def address_of(array: NDArray[Any]) -> int:
     """Return the address of the first element; `array.ctypes.data` is the same, but slow."""
     layout = object_layout()
@@ -183,8 +190,8 @@ class Job(NamedTuple):
         return cls(fields, address_of(fields), table)
 
 
-class RowLoop:
-    """Runs the code of a kernel many times in a row.
+class CheckedLoop:
+    """Runs a kernel many times in a row from Python: without machine code, or to compare with it.
 
     Attributes:
         names: Names of the inputs, parameters included, in the order of a line of the table.
@@ -192,8 +199,8 @@ class RowLoop:
         width: Length of a line.
     """
 
-    def __init__(self, code: Code) -> None:
-        """Take the code of a kernel."""
+    def __init__(self, code: Any) -> None:
+        """Take the code of a kernel, or what evaluates its graph."""
         self._code = code
         signature = code.signature
         self.names = [item.name for item in signature.inputs]
@@ -203,16 +210,10 @@ class RowLoop:
         self._out_steps = np.array(
             [int(np.prod(output.shape)) for output in signature.outputs], dtype=np.int64
         )
-        # time of one case in one call of a batch, 0 until it was measured [s]
-        self._seconds = 0.0
-        # whether calls of one case take quick code, and are timed
-        self._is_quick = True
-        _, self._of_one, self._of_many = _loops()
 
     def guess_seconds(self, cases: int | None) -> float:
         """Estimate the time of one call, for one case or for a batch [s]."""
-        pace = self._seconds or self._code.guess_seconds()
-        return pace * (host().lanes if cases is None else cases)
+        return 1.0
 
     def job(
         self, table: AddressTable, cases: int, *, batch: bool, earlier: Job | None = None
@@ -225,12 +226,7 @@ class RowLoop:
             batch: Whether each call computes many cases.
             earlier: Calls of the same table, which are over; None if there were none.
         """
-        function = self._code.many if batch else self._code.one
-        address = function.address_for(cases, wait=True)
-        if earlier is None:
-            return Job.of(address, table, self._inputs)
-        earlier.fields[0] = address
-        return earlier
+        return Job.of(0, table, self._inputs)
 
     def renew(self, job: Job, cases: int) -> None:
         """Take optimized code for the calls of a batch once it is there, quick code until then.
@@ -239,7 +235,6 @@ class RowLoop:
             job: Calls, which do not pass on lane-blocked rows.
             cases: How many they compute next.
         """
-        job.fields[0] = self._code.many.address_for(cases, wait=False)
 
     def blocked_job(self, table: Callable[[int], AddressTable], cases: int) -> Job:
         """Return the calls of a batch, which may pass on lane-blocked rows.
@@ -249,9 +244,7 @@ class RowLoop:
                 there are none. Their addresses are one more than where they are.
             cases: How many all calls together compute, about.
         """
-        function = self._code.many
-        address = function.address_for(cases, wait=True)
-        return Job.of(address, table(function.blocked_lanes(address)), self._inputs)
+        return Job.of(0, table(0), self._inputs)
 
     def run_one(self, job: Job, begin: int, end: int) -> int:
         """Compute one case again and again.
@@ -264,15 +257,7 @@ class RowLoop:
         Returns:
             Number of the call that met a non-finite value; `end` if none did.
         """
-        if not self._is_quick:
-            return self._of_one(job.address, begin, end)
-        one = self._code.one
-        self._is_quick = not one.is_optimized
-        job.fields[0] = one.address_for(0, wait=False)
-        start = time.perf_counter()
-        reached = self._of_one(job.address, begin, end)
-        one.time_calls(reached - begin, time.perf_counter() - start)
-        return reached
+        return self._checked(job, begin, end, np.zeros(self._inputs, dtype=np.int64), ())
 
     def run_many(
         self,
@@ -297,6 +282,102 @@ class RowLoop:
             Number of the first call in which any case met a non-finite value; `end` if none did.
             Up to that call all rows are written; buffers may hold later results.
         """
+        return self._checked(job, begin, end, steps, (cases,))
+
+    def _checked(
+        self, job: Job, begin: int, end: int, steps: NDArray[np.int64], batch: tuple[int, ...]
+    ) -> int:
+        signature, (lines, strides) = self._code.signature, job.table
+        items = (*signature.inputs, *signature.outputs)
+        distances = [*steps.tolist(), *self._out_steps.tolist()]
+        for call in range(begin, end):
+            turn, place = divmod(call, len(lines))
+            line = (lines[place] + turn * strides[place]).tolist()
+            arrays = [
+                _array_at(address, item.shape, distance, batch)
+                for address, item, distance in zip(line, items, distances, strict=True)
+            ]
+            given = [np.ascontiguousarray(array) for array in arrays[: self._inputs]]
+            found = [np.empty_like(array) for array in arrays[self._inputs :]]
+            if self._code.run(given, batch, found, None):
+                return call
+            for array, values in zip(arrays[self._inputs :], found, strict=True):
+                array[...] = values
+        return end
+
+
+def _array_at(
+    address: int, shape: tuple[int, ...], distance: int, batch: tuple[int, ...]
+) -> NDArray[Any]:
+    """Return the values at an address, for one case or, if cases are apart, for a batch."""
+    size = int(np.prod(shape))
+    batch = batch if distance else ()
+    count = size + distance * (batch[0] - 1 if batch else 0)
+    flat = np.ctypeslib.as_array((ctypes.c_double * count).from_address(address))
+    strides = [8 * int(np.prod(shape[k + 1 :])) for k in range(len(shape))]
+    return as_strided(flat, (*batch, *shape), (*[8 * distance] * len(batch), *strides))
+
+
+class RowLoop(CheckedLoop):
+    """Runs the code of a kernel many times in a row, in machine code."""
+
+    def __init__(self, code: Code) -> None:
+        """Take the code of a kernel."""
+        super().__init__(code)
+        # time of one case in one call of a batch, 0 until it was measured [s]
+        self._seconds = 0.0
+        # whether calls of one case take quick code, and are timed
+        self._is_quick = True
+        _, self._of_one, self._of_many = _loops()
+
+    def guess_seconds(self, cases: int | None) -> float:
+        """Estimate the time of one call, for one case or for a batch [s]."""
+        pace = self._seconds or self._code.guess_seconds()
+        return pace * (host().lanes if cases is None else cases)
+
+    def job(
+        self, table: AddressTable, cases: int, *, batch: bool, earlier: Job | None = None
+    ) -> Job:
+        """Return the calls of a table."""
+        function = self._code.many if batch else self._code.one
+        address = function.address_for(cases, wait=True)
+        if earlier is None:
+            return Job.of(address, table, self._inputs)
+        earlier.fields[0] = address
+        return earlier
+
+    def renew(self, job: Job, cases: int) -> None:
+        """Take optimized code for the calls of a batch once it is there, quick code until then."""
+        job.fields[0] = self._code.many.address_for(cases, wait=False)
+
+    def blocked_job(self, table: Callable[[int], AddressTable], cases: int) -> Job:
+        """Return the calls of a batch, which may pass on lane-blocked rows."""
+        function = self._code.many
+        address = function.address_for(cases, wait=True)
+        return Job.of(address, table(function.blocked_lanes(address)), self._inputs)
+
+    def run_one(self, job: Job, begin: int, end: int) -> int:
+        """Compute one case again and again."""
+        if not self._is_quick:
+            return self._of_one(job.address, begin, end)
+        one = self._code.one
+        self._is_quick = not one.is_optimized
+        job.fields[0] = one.address_for(0, wait=False)
+        start = time.perf_counter()
+        reached = self._of_one(job.address, begin, end)
+        one.time_calls(reached - begin, time.perf_counter() - start)
+        return reached
+
+    def run_many(
+        self,
+        job: Job,
+        begin: int,
+        end: int,
+        steps: NDArray[np.int64],
+        cases: int,
+        threads: int | None,
+    ) -> int:
+        """Compute a batch again and again."""
         row = int(steps.sum() + self._out_steps.sum())
         lanes = host().lanes
         block = max(lanes, BLOCK_BYTES // (8 * max(row, 1)) // lanes * lanes)

@@ -30,7 +30,7 @@ from tiburon.loops.constraints import loop_rows
 from tiburon.record import record
 from tiburon.results.outcome import EventRecord
 from tiburon.simulation.control_calls import state_at
-from tiburon.simulation.run_parameters import bind_parameters
+from tiburon.simulation.run_parameters import bind_own, state_inputs, state_kernel
 from tiburon.simulation.settling import settle_state
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
@@ -211,7 +211,7 @@ class Watch:
 
     def program(self, system: System) -> Program:
         """Trace all expressions."""
-        return system.trace(self._run(system), self._inputs(system), "events")
+        return system.trace(self._run(system), state_inputs(system), "events")
 
     def key(self, system: System) -> str:
         """Return text that is equal exactly if the code of all expressions is."""
@@ -222,16 +222,11 @@ class Watch:
 
     def kernel(self, system: System) -> Callable[..., Any]:
         """Return a kernel that returns all values for (state, u, time)."""
-        from tiburon.native.kernel import ProgramSource, make_kernel
-
-        program = self.program(system)
-        return make_kernel(ProgramSource(program), system.parameters())
+        return state_kernel(system, self._run(system), "events")
 
     def rate_kernel(self, system: System) -> Callable[..., Any]:
         """Return a kernel of the rates of all values, for (state, u, time, rate of state)."""
-        from tiburon.native.kernel import ProgramSource, make_kernel
-
-        nq, inputs = system.model.nq, self._inputs(system)
+        nq = system.model.nq
 
         def run(given: Any) -> Any:
             state, u, rate = (scalars(given[name]) for name in ("state", "u", "rate"))
@@ -246,17 +241,8 @@ class Watch:
             found = push_forward(graph, [float_node(graph, g) for g in values], along)
             return [as_value(graph, node) for node in found]
 
-        inputs = [*inputs, Input("rate", inputs[0].shape)]
-        program = system.trace(run, inputs, "event_rates")
-        return make_kernel(ProgramSource(program), system.parameters())
-
-    def _inputs(self, system: System) -> list[Input]:
-        model = system.model
-        return [
-            Input("state", (model.nq + model.nv + system.nx,)),
-            Input("u", (system.drive_size,)),
-            Input("time", ()),
-        ]
+        rate = Input("rate", state_inputs(system)[0].shape)
+        return state_kernel(system, run, "event_rates", [rate])
 
     def _run(self, system: System) -> Callable[[Any], Any]:
         nq = system.model.nq
@@ -548,7 +534,7 @@ class EventValues:
         """Compile the expressions; `cases` is the size of the batch, None for one robot."""
         self._system, self._watch, self._parameters = system, watch, parameters
         self._size, self._cases = system.drive_size, cases
-        self._kernel, self._rows = self._bound(watch.kernel(system))
+        self._kernel, self._rows = bind_own(watch.kernel(system), parameters, cases)
         self._rate_kernel: Callable[..., Array] | None = None
         self._rate_rows: dict[str, Array] = {}
 
@@ -569,16 +555,11 @@ class EventValues:
         if self._rate_kernel is None:
             # made when first needed: many runs have no action
             kernel = self._watch.rate_kernel(self._system)
-            self._rate_kernel, self._rate_rows = self._bound(kernel)
+            self._rate_kernel, self._rate_rows = bind_own(kernel, self._parameters, self._cases)
         u = np.ascontiguousarray(held[: self._size])
         one = {name: values[case] for name, values in self._rate_rows.items()}
         found: Array = self._rate_kernel(state, u, time, rate, errors="flag", **one)[0]
         return np.nan_to_num(found)
-
-    def _bound(self, kernel: Callable[..., Array]) -> tuple[Callable[..., Array], dict[str, Array]]:
-        known = kernel.__self__.parameters  # type: ignore[attr-defined]
-        own = {name: value for name, value in self._parameters.items() if name in known}
-        return bind_parameters(kernel, own, self._cases)
 
 
 def _acted(

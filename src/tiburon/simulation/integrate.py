@@ -16,7 +16,7 @@ from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.record import record
 from tiburon.results.checkpoint import Checkpoint
-from tiburon.simulation import run as run_module
+from tiburon.simulation import engine
 from tiburon.simulation.run import RunSetup, carry_out
 from tiburon.simulation.step import Clock, StepSource, step_kernel
 from tiburon.simulation.surrounded import surrounded
@@ -132,7 +132,7 @@ def integrate_rk4(
         Checkpoint(0, begin, {"state": state, "held": force}),
         show if progress is not None and steps else False,
         None,
-        progress_seconds=run_module.CHUNK_SECONDS,
+        progress_seconds=engine.CHUNK_SECONDS,
         strict=True,
     )
     if not run.outcome.ok:
@@ -165,12 +165,11 @@ def _start(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None
 ) -> tuple[tuple[int, ...], Array, Array, Array]:
     """Return the shape of the cases, and position, velocity and force of each; checked."""
-    force = np.zeros(model.nv)
-    position = as_batch(q, model.nq, "q", model.describe_q())
-    velocity = as_batch(v, model.nv, "v", model.describe_v())
-    if tau is not None:
-        force = as_batch(tau, model.nv, "tau", model.describe_v())
-    arrays = position, velocity, force
+    arrays = (
+        as_batch(q, model.nq, "q", model.describe_q()),
+        as_batch(v, model.nv, "v", model.describe_v()),
+        as_batch(np.zeros(model.nv) if tau is None else tau, model.nv, "tau", model.describe_v()),
+    )
     shapes = [array.shape[:-1] for array in arrays]
     try:
         batch = np.broadcast_shapes(*shapes)

@@ -52,7 +52,7 @@ class LocatedContact:
         Raises:
             ModelError: If steps are not native code.
         """
-        if step.loop is None:
+        if not step.is_native:
             raise ModelError(
                 "contact of meshes: expected native steps, got interpreted ones; install llvmlite, "
                 "or cover the meshes with simple shapes: tb.cover_meshes"

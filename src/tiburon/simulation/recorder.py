@@ -3,8 +3,6 @@
 import time as wall
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -333,25 +331,21 @@ class _Stream:
 SENSED = "sensed"
 """Key of the column that holds what sensors read."""
 
-GATHERED_BYTES = 1_000_000
-"""Rows are handed on in portions of about this size."""
-
-MOST_GATHERED = 512
+GATHERED_BYTES, MOST_GATHERED = 1_000_000, 512
+"""Size and number of rows that are handed on in one portion, about."""
 
 MAX_ROW_DELAY = 1.0
 """Wall-clock time after which rows are handed on though they are few."""
 
 
 class RowWriter:
-    """Gathers rows and hands them to a recorder in portions."""
+    """Hands rows to a recorder: steps write them in their place, or they are gathered."""
 
     def __init__(
         self,
         recorder: Recorder,
         system: System,
         cases: int,
-        carried: int,
-        channels: int,
         parameters: Mapping[str, Any],
         checkpoint: Callable[[], Checkpoint],
     ) -> None:
@@ -361,21 +355,15 @@ class RowWriter:
             recorder: Recorder that takes the rows.
             system: The system.
             cases: Number of cases; 1 for one robot.
-            carried: Number of held values, memory of the integrator included.
-            channels: Number of sensor channels.
             parameters: Run-time parameters that replace those of model, world and elements.
             checkpoint: Returns the checkpoint after the rows written so far.
         """
-        self._recorder, self._system = recorder, system
+        self._recorder, self._system, self._cases = recorder, system, cases
         self._checkpoint = checkpoint
-        self._batch = recorder.header.batch
-        model = system.model
-        self._ends = list(accumulate([model.nq, model.nv, system.nx]))
-        row = self._ends[-1] + carried + channels
-        size = max(1, min(MOST_GATHERED, GATHERED_BYTES // (8 * row * cases)))
-        self._cases, self._widths = cases, (self._ends[-1], carried, channels)
-        self._size = size
-        self._used = 0
+        self._commands = len(system.command_names)
+        self._gathered: list[tuple[Any, ...]] = []
+        # whether rows of the recorder wait for a checkpoint
+        self._waiting = False
         self.last_time = np.nan
         """Time of the last row that was written [s]."""
         self._handed = wall.perf_counter()
@@ -386,75 +374,43 @@ class RowWriter:
         self.observes = self._observe is not None
         """Whether commands are computed from the rows: those of a controller at every stage."""
 
-    @cached_property
-    def _time(self) -> Array:
-        return np.empty(self._size)
-
-    @cached_property
-    def _state(self) -> Array:
-        return np.empty((self._size, self._cases, self._widths[0]))
-
-    @cached_property
-    def _held(self) -> Array:
-        return np.empty((self._size, self._cases, self._widths[1]))
-
-    @cached_property
-    def _sensed(self) -> Array:
-        return np.empty((self._size, self._cases, self._widths[2]))
-
     def write(self, time: float, state: Array, held: Array, sensed: Array | None = None) -> None:
-        """Write one row of all cases: time [s], states, held values, sensor readings."""
-        place = self._used
-        self._time[place] = self.last_time = time
-        if self._size == 1:
-            # a large batch: its rows are handed on as they are
-            self._state, self._held = state[None], held[None]
-        else:
-            self._state[place] = state
-            self._held[place] = held
-        if sensed is not None:
-            self._sensed[place] = sensed
-        self._used = place + 1
-        if self._used == self._size:
-            # the run may be ahead of its rows here: a checkpoint would skip those to come
-            self._hand_over(None)
+        """Write one row of all cases: time [s], states, held values, sensor readings.
 
-    def write_many(
-        self, times: Array, states: Array, held: Array, sensed: Array | None = None
-    ) -> None:
-        """Write several rows: times [s], states and held values with rows leading, readings."""
-        start, count = 0, len(times)
-        while start < count:
-            place = self._used
-            size = min(self._size - place, count - start)
-            here, there = slice(place, place + size), slice(start, start + size)
-            self._time[here], self._state[here] = times[there], states[there]
-            self._held[here] = held[there]
-            if sensed is not None:
-                self._sensed[here] = sensed
-            self._used += size
-            start += size
-            if self._used == self._size:
-                self._hand_over(None)
-        self.last_time = float(times[-1])
-
-    def hand_on(self, now: float) -> None:
-        """Hand rows to the recorder if there are many, or after some time.
-
-        All rows before the present step are written when this is called, so that the run can be
-        resumed from there. `now` is the wall-clock time of `time.perf_counter` [s].
+        Rows are gathered, to be handed on in portions.
         """
-        if self._used > self._size // 2 or (self._used and self.is_due(now)):
-            self.flush()
+        row: tuple[Any, ...] = (time, state.copy(), held.copy())
+        self._gathered.append(row if sensed is None else (*row, sensed.copy()))
+        self.last_time = time
+        count = len(self._gathered)
+        if count == MOST_GATHERED or count * (state.nbytes + held.nbytes) >= GATHERED_BYTES:
+            self._hand_over()
 
-    def is_due(self, now: float) -> bool:
-        """Return whether rows were handed on long ago."""
-        return now - self._handed > MAX_ROW_DELAY
+    def _hand_over(self) -> None:
+        """Hand gathered rows to the recorder."""
+        if not self._gathered:
+            return
+        gathered, self._gathered = self._gathered, []
+        times, states, held, *sensed = map(np.array, zip(*gathered, strict=True))
+        done, count = 0, len(times)
+        while done < count:
+            room = self.room(count - done)
+            here, place = slice(done, done + room.size), 0
+            for name in ("q", "v", "x"):
+                if name in room.views:
+                    view = room.views[name]
+                    view[:] = states[here, :, place : place + view.shape[-1]]
+                    place += view.shape[-1]
+            readings = sensed[0][here] if sensed else None
+            self.complete(room, 0, room.size, times[here], held[here], readings)
+            # the run may be ahead of its rows here: a checkpoint would skip those to come
+            self.wrote(times[here], None, whole=False)
+            self._waiting = True
+            done += room.size
 
     def room(self, count: int) -> Room:
         """Return memory for up to `count` rows of native code, cases in one dimension."""
-        if self._used:
-            self.flush()
+        self._hand_over()
         found = self._recorder.room(count)
         views = {
             key: view.reshape(found.size, self._cases, view.shape[-1])
@@ -462,17 +418,38 @@ class RowWriter:
         }
         return Room(found.size, views)
 
-    def observe(self, room: Room, first: int, last: int, times: Array, held: Array) -> None:
-        """Write the commands of rows from `first` to `last`, whose states are there already."""
-        views = room.views
-        if "u" not in views:
-            return
-        state = np.concatenate(
-            [views[key][first:last] for key in ("q", "v", "x") if key in views], axis=-1
-        )
-        u = held[:, : self._system.drive_size]
-        found, _ = self._observe(state, u, times[:, None], errors="flag", **self._rows)
-        views["u"][first:last] = found
+    def complete(
+        self,
+        room: Room,
+        first: int,
+        last: int,
+        times: Array,
+        held: Array | None,
+        sensed: Array | None,
+    ) -> None:
+        """Write what belongs to the states of rows from `first` to `last`.
+
+        Args:
+            room: The rows, with states in their place.
+            first: First row.
+            last: Row after the last.
+            times: Their times [s]; read only where commands are computed from the rows.
+            held: Held values of all rows, or of each; None if their commands are handed on apart.
+            sensed: Readings of sensors, of all these rows or of each.
+        """
+        views, rows = room.views, slice(first, last)
+        if held is not None and "u" in views:
+            if self._observe is None:
+                views["u"][rows] = held[..., : self._commands]
+            else:
+                state = [views[key][rows] for key in ("q", "v", "x") if key in views]
+                u = np.ascontiguousarray(held[..., : self._system.drive_size])
+                given = np.concatenate(state, axis=-1), u, times[:, None]
+                views["u"][rows] = self._observe(*given, errors="flag", **self._rows)[0]
+        if held is not None and "z" in views:
+            views["z"][rows] = held[..., self._system.discrete]
+        if sensed is not None:
+            views[SENSED][rows] = sensed
 
     def wrote(self, times: Array, lasting: Array | None, *, whole: bool) -> None:
         """Hand on rows that were written into memory from `room`.
@@ -491,27 +468,23 @@ class RowWriter:
             # rows without a checkpoint do not reach the disk: request some with one in time
             self._handed = wall.perf_counter()
 
-    def flush(self) -> None:
-        """Hand on what is there."""
-        if self._used:
-            self._hand_over(self._checkpoint)
-        self._handed = wall.perf_counter()
+    def hand_on(self, now: float) -> None:
+        """Hand rows to the recorder if there are many, or after some time.
 
-    def _hand_over(self, checkpoint: Callable[[], Checkpoint] | None) -> None:
-        count, self._used = self._used, 0
-        q, v, x = self._ends
-        state, time = self._state[:count], self._time[:count]
-        u = self._held[:count, :, : len(self._system.command_names)]
-        if self._observe is not None:
-            held = np.ascontiguousarray(self._held[:count, :, : self._system.drive_size])
-            u, _ = self._observe(state, held, time[:, None], errors="flag", **self._rows)
-        named = {"q": state[..., :q], "v": state[..., q:v], "x": state[..., v:x], "u": u}
-        named[SENSED] = self._sensed[:count]
-        named["z"] = self._held[:count, :, self._system.discrete]
-        wanted = {column.key for column in self._recorder.header.columns}
-        columns = {
-            key: array.reshape(count, *self._batch, array.shape[-1])
-            for key, array in named.items()
-            if key in wanted
-        }
-        self._recorder.append(time, columns, checkpoint)
+        All rows before the present step are written when this is called, so that the run can be
+        resumed from there. `now` is the wall-clock time of `time.perf_counter` [s].
+        """
+        if self._waiting or (self._gathered and self.is_due(now)):
+            self.flush()
+
+    def is_due(self, now: float) -> bool:
+        """Return whether rows were handed on long ago."""
+        return now - self._handed > MAX_ROW_DELAY
+
+    def flush(self) -> None:
+        """Hand on what is there, with a checkpoint."""
+        self._hand_over()
+        if self._waiting:
+            self._recorder.took(np.zeros(0), {}, self._checkpoint)
+            self._waiting = False
+        self._handed = wall.perf_counter()

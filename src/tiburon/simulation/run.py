@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tiburon.actuation.contact_element import ContactElement
 from tiburon.argument_checks import check_signature
+from tiburon.arrays import Array
 from tiburon.errors import (
     DomainError,
     ModelError,
@@ -29,7 +30,12 @@ from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.header import Column, RunHeader
 from tiburon.results.outcome import Outcome, Outcomes
 from tiburon.results.trajectory import Trajectory
-from tiburon.simulation.adaptive_run import AdaptiveRun
+from tiburon.simulation.adaptive_steps import AdaptiveSteps, Changes
+from tiburon.simulation.contact_events import (
+    ContactEvents,
+    exact_watch,
+    refuse_other_discrete_states,
+)
 from tiburon.simulation.control_check import first_state
 from tiburon.simulation.diagnosis import (
     report_open_loops,
@@ -37,14 +43,9 @@ from tiburon.simulation.diagnosis import (
     report_rank_changes,
     report_unsolved_contacts,
 )
+from tiburon.simulation.engine import ENDED, REACHED, Engine
+from tiburon.simulation.equal_steps import EqualSteps
 from tiburon.simulation.events import Watch
-from tiburon.simulation.exact_run import (
-    ContactWatch,
-    ExactRun,
-    exact_watch,
-    refuse_other_discrete_states,
-)
-from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.integrators.integrator import OWN, checked_integrator
 from tiburon.simulation.integrators.kept_inertia import KEPT_STEPS_INFIX
 from tiburon.simulation.integrators.methods import METHODS
@@ -60,7 +61,6 @@ from tiburon.trace.declared import is_traced
 
 RESUME_FIELDS = ("method", "adaptive", "rtol", "atol", "dt", "begin", "steps", "record_every")
 """Fields without which a run cannot be resumed."""
-
 
 PATH_SAMPLES = 101
 """Times of a run at which the rates of given paths are compared with each other."""
@@ -251,7 +251,7 @@ def carry_out(
         if "sensing" in checkpoint.notes:
             with _restoring(earlier, "sensors"):
                 sensing.restore(checkpoint.notes["sensing"])
-    run = _run(setup, system, checkpoint, one, sensing, earlier)
+    run = _engine(setup, system, checkpoint, one, sensing, earlier)
     header = _header(setup, system, batch, sensing)
     # Ctrl-C is only noted from here on: a store that exists can be read and resumed
     with Interruption() as interruption:
@@ -260,22 +260,15 @@ def carry_out(
             if sensing is not None:
                 run.readings = sensing.row.reshape(len(run.state), -1)
             now = partial(_checkpoint, run, sensing)
-            run.writer = RowWriter(
-                recorder,
-                system,
-                len(run.state),
-                run.held.shape[1],
-                0 if sensing is None else len(sensing.channel_names),
-                setup.parameters,
-                now,
-            )
+            run.writer = RowWriter(recorder, system, len(run.state), setup.parameters, now)
             interval = INTERVAL if progress_seconds is None else progress_seconds
-            loop = _Loop(setup, run, sensing, batch, budget, interval, strict)
-            loop.run_to_end(progress_of(progress, setup.model.name), interruption)
+            schedule = Schedule(setup, run, sensing, batch, interruption)
+            shows = progress_of(progress, setup.model.name)
+            schedule.run_to_end(shows, budget, interval, strict=strict)
         except BaseException:
             recorder.release()
             raise
-        result = _finish(loop, recorder, now)
+        result = _finish(setup, run, recorder, now)
         if interruption.wanted:
             place = ".run" if result.store is None else f".run and {str(result.store.path)!r}"
             message = f"interrupted at {run.time:.6g} s; the rows so far are in {place}"
@@ -304,9 +297,10 @@ def _recorder(
         raise DomainError("record", "rows that fit in memory", size, advice=advice) from None
 
 
-def _finish(loop: "_Loop", recorder: Recorder, checkpoint: Callable[[], Checkpoint]) -> Trajectory:
+def _finish(
+    setup: RunSetup, run: Engine, recorder: Recorder, checkpoint: Callable[[], Checkpoint]
+) -> Trajectory:
     """Complete the outcomes of a run, write its remaining rows, and return it."""
-    run, setup = loop.run, loop.setup
     system = run.system
     if run.state.base is None and run.held.base is None:
         # the run is over: outcomes and checkpoint share its arrays
@@ -337,22 +331,53 @@ def _restoring(earlier: Trajectory | None, part: str) -> Iterator[None]:
         ) from error
 
 
-def _run(
+def _engine(
     setup: RunSetup,
     system: System,
     checkpoint: Checkpoint,
     one: bool,
     sensing: Sensing | None,
     earlier: Trajectory | None,
-) -> FixedRun | AdaptiveRun:
+) -> Engine:
     """Return the cases in the states of a checkpoint.
 
     Arrays of a checkpoint that an earlier run shares are copied; others are used in place.
     """
-    jumps = setup.hold
-    if system.sensed and sensing is not None:
-        # held values also jump at new sensor readings
-        jumps = math.gcd(sensing.every, setup.hold or 0)
+    state, held = checkpoint.arrays["state"], checkpoint.arrays["held"]
+    if earlier is not None:
+        state, held = state.copy(), held.copy()
+    else:
+        state.flags.writeable = held.flags.writeable = True
+    run = _at_start(setup, system, sensing, state, held, one, checkpoint.arrays.get("memory"))
+    if earlier is not None:
+        with _restoring(earlier, "events"):
+            run.restore_events(checkpoint.arrays, checkpoint.notes)
+    if run.events is not None and not checkpoint.step and not run.started:
+        run.start_events()
+    run.started = True
+    if checkpoint.step:
+        run.resume(checkpoint.arrays.get("fresh"))
+    else:
+        run.begin_steps()
+    run.done = checkpoint.step
+    run.asked = int(checkpoint.notes.get("asked", -1))
+    if checkpoint.step and _has_jumped(setup, system, run.asked, checkpoint.step, sensing):
+        run.jump()
+    for case, fields in checkpoint.notes.get("ended", []):
+        run.close(int(case), Outcome(*fields))
+    return run
+
+
+def _at_start(
+    setup: RunSetup,
+    system: System,
+    sensing: Sensing | None,
+    state: Array,
+    held: Array,
+    one: bool,
+    memory: Array | None,
+) -> Engine:
+    """Return the engine that takes the steps of a method, with the events of the run."""
     if system.is_exact:
         refuse_other_discrete_states(system)
     elif system.z_names and (setup.adaptive or METHODS[setup.method].has_memory):
@@ -365,42 +390,18 @@ def _run(
     events = (*setup.events, *selection)
     own = Watch if setup.events or not selection else CoordinatesWatch
     watch = own(events, setup.begin, setup.dt) if events else None
+    if not setup.adaptive:
+        return EqualSteps(system, setup, watch, state, held, one=one)
+    jumps = setup.hold
+    if system.sensed and sensing is not None:
+        # held values also jump at new sensor readings
+        jumps = math.gcd(sensing.every, setup.hold or 0)
+    changes = Changes
     if system.is_exact:
-        watch = exact_watch(system, setup.events, setup.begin, setup.dt)
-    state, held = checkpoint.arrays["state"], checkpoint.arrays["held"]
-    if earlier is not None:
-        state, held = state.copy(), held.copy()
-    else:
-        state.flags.writeable = held.flags.writeable = True
-    run: FixedRun | AdaptiveRun
-    memory = checkpoint.arrays.get("memory")
-    if isinstance(watch, ContactWatch):
-        run = ExactRun(system, setup, watch, state, held, jumps, one=one, memory=memory)
-    elif setup.adaptive:
-        run = AdaptiveRun(system, setup, watch, state, held, jumps, one=one, memory=memory)
-    else:
-        run = FixedRun(system, setup, watch, state, held, one=one)
-    if earlier is not None:
-        with _restoring(earlier, "events"):
-            run.restore_events(checkpoint.arrays, checkpoint.notes)
-    if watch is not None and not checkpoint.step and not run.started:
-        run.start_events()
-    run.started = True
-    if isinstance(run, FixedRun):
-        if checkpoint.step:
-            run.resume(checkpoint.arrays.get("fresh"))
-        else:
-            if system.acts_in_contact:
-                run.touch_first()
-            if system.held and not system.sensed:
-                run.sample_first()
-    run.done = checkpoint.step
-    run.asked = int(checkpoint.notes.get("asked", -1))
-    if checkpoint.step and _has_jumped(setup, system, run.asked, checkpoint.step, sensing):
-        run.jump()
-    for case, fields in checkpoint.notes.get("ended", []):
-        run.close(int(case), Outcome(*fields))
-    return run
+        contacts = exact_watch(system, setup.events, setup.begin, setup.dt)
+        watch, changes = contacts, ContactEvents
+    options: dict[str, Any] = {"one": one, "memory": memory, "changes": changes}
+    return AdaptiveSteps(system, setup, watch, state, held, jumps, **options)
 
 
 def _has_jumped(
@@ -415,7 +416,7 @@ def _has_jumped(
     return bool(read) and sensing is not None and sensing.looked == step
 
 
-def _checkpoint(run: FixedRun | AdaptiveRun, sensing: Sensing | None) -> Checkpoint:
+def _checkpoint(run: Engine, sensing: Sensing | None) -> Checkpoint:
     """Return the checkpoint of a run in its present state."""
     notes = run.event_notes()
     ended = []
@@ -449,183 +450,180 @@ def _header(
     return RunHeader(setup.model, setup.world, batch, columns, options, setup.elements, differing)
 
 
-# the loop: controllers, sensors, rows, steps, progress, and the reasons to stop
-
-CHUNK_SECONDS = 0.02
-"""Wall-clock time after which native code returns to Python [s]."""
+# the run: an engine, and all who are due between two of its stretches
 
 HAND_ON_INTERVAL = 1e-3
-"""Wall-clock time between two checks of the rows that wait for the recorder [s]."""
-
-FIRST_STEPS = 1
-"""Fewest steps of the first call, before the pace is known."""
-
-PARTED_STEPS = 256
-"""Steps of a call of a robot in parts: processes exchange messages in every step, and the clocks of
-two processes would not agree on another number."""
-
-MAX_CALL_GROWTH = 8
-"""Factor by which the number of steps may grow from one call to the next."""
+"""Wall-clock time between two looks at rows that wait for the recorder, progress and budget [s]."""
 
 FLOAT = np.dtype(np.float64)
 
 
 class _OutOfBudgetError(Exception):
-    """The wall-clock time of a run is used up during native calls."""
+    """The wall-clock time of a run is used up."""
 
 
-class _Loop(NamedTuple):
-    """The loop of a run: steps, and what happens between two stretches of them.
+Due: TypeAlias = tuple[int, Callable[[int], object]]
+"""Steps between two calls of someone, and whom to call with the steps done."""
+
+
+class Schedule:
+    """Advances an engine from one to the next who is due: sensors, a controller.
+
+    Nobody waits for rows: steps write them, but for those at which the engine stops anyway.
 
     How a run is cut into native calls depends on wall-clock time; what it computes does not: a call
     of n steps does exactly what n calls of one step do.
+
+    Attributes:
+        due: Who is called, in that order.
     """
 
-    setup: RunSetup
-    run: FixedRun | AdaptiveRun
-    sensing: Sensing | None
-    batch: tuple[int, ...]
-    budget: float | None
-    """Wall-clock time after which to stop [s]."""
-    progress_seconds: float
-    """Wall-clock time between two calls of progress [s]."""
-    strict: bool
-    """Whether the run stops as soon as a case has ended."""
+    def __init__(
+        self,
+        setup: RunSetup,
+        engine: Engine,
+        sensing: Sensing | None,
+        batch: tuple[int, ...],
+        interruption: Interruption,
+    ) -> None:
+        """List who is due."""
+        self.engine, self.interruption = engine, interruption
+        self.steps, self.every, self.batch = setup.steps, setup.record_every, batch
+        self.parameters = setup.parameters
+        self.due: list[Due] = []
+        hold, system = setup.hold or 1, engine.system
+        ask: Callable[[int], object] | None = None
+        if setup.control is not None and not setup.traced:
+            ask = _asking(engine, setup.control, sensing, batch, interruption)
+        elif system.held and (setup.adaptive or bool(system.sensed)):
+            # a traced controller that no native call can sample
+            ask = self._sample
+        if sensing is not None:
+            self.due.append((sensing.every, partial(self._look, sensing)))
+        if ask is not None:
+            self.due.append((hold, ask))
 
-    def run_to_end(self, progress: Progress | None, interruption: Interruption) -> None:
-        """Run to the end, or to a reason to stop; all cases have an outcome then."""
-        run = self.run
-        assert run.writer is not None
-        limit = math.inf if self.budget is None else wall.perf_counter() + self.budget
+    def run_to_end(
+        self, progress: Progress | None, budget: float | None, seconds: float, *, strict: bool
+    ) -> None:
+        """Run to the end, or to a reason to stop; all cases have an outcome then.
 
-        def check_budget() -> None:
-            if interruption.wanted:
-                raise KeyboardInterrupt
-            if wall.perf_counter() > limit:
-                raise _OutOfBudgetError
-
-        run.check_budget = check_budget
+        Args:
+            progress: Shows how far the run is.
+            budget: Wall-clock time after which to stop [s].
+            seconds: Wall-clock time between two calls of progress [s].
+            strict: Whether the run stops as soon as a case has ended.
+        """
+        engine, interruption = self.engine, self.interruption
+        assert engine.writer is not None
+        self._limit = math.inf if budget is None else wall.perf_counter() + budget
+        self._first, self._seconds, self._progress = engine.done, seconds, progress
+        self._interval = HAND_ON_INTERVAL if progress is None else min(HAND_ON_INTERVAL, seconds)
+        engine.check = self._check
         try:
-            self._go(progress, interruption)
+            self._go(strict)
         except KeyboardInterrupt:
             # by Ctrl-C, or raised by code of the user
             interruption.wanted = interruption.finishing = True
-            self._stop("interrupted", f"interrupted at {run.time:.6g} s")
+            self._stop("interrupted", f"interrupted at {engine.time:.6g} s")
         except _OutOfBudgetError:
-            spent = f"{self.budget:g} s of wall time"
-            self._stop("budget", f"stopped at {run.time:.6g} s: {spent} were not enough")
+            spent = f"{budget:g} s of wall time"
+            self._stop("budget", f"stopped at {engine.time:.6g} s: {spent} were not enough")
         finally:
             interruption.finishing = True
             if isinstance(progress, FirstSecond):
                 progress.close()
-        run.hand_rows(whole=True)
-        run.writer.flush()
+        engine.hand_rows(whole=True)
+        engine.writer.flush()
 
-    def _go(self, progress: Progress | None, interruption: Interruption) -> None:
-        setup, run, sensing, clock = self.setup, self.run, self.sensing, wall.perf_counter
-        steps, every, hold = setup.steps, setup.record_every, setup.hold or 1
-        system = run.system
-        ask = None
-        if setup.control is not None and not setup.traced:
-            ask = _asking(run, setup.control, sensing, self.batch)
-        # whether a traced controller is sampled here, because no native call can
-        sampling = system.held and (setup.adaptive or bool(system.sensed))
-        # steps between two calls of Python code
-        waits = [hold] if ask is not None or sampling else []
-        if sensing is not None:
-            waits.append(sensing.every)
-        # whether nothing but a controller interrupts native calls
-        alone = ask if sensing is None and not self.strict and self.budget is None else None
-        if system.has_meshes:
-            # their contacts are located before every step
-            waits, alone = [1], None
-        first, recorded = run.done, -1
-        now = shown = clock()
-        looked = now + HAND_ON_INTERVAL
-        # native calls are no longer than these
-        between = min(waits, default=steps)
-        limit = max(FIRST_STEPS, run.first_steps(0.1 * CHUNK_SECONDS))
-        in_step = system.partition is not None and system.partition.has_partners
-        if in_step:
-            limit, alone = PARTED_STEPS, None
-        while True:
-            done = run.done
-            if now >= looked:
-                run.hand_on(now)
-                looked = now + HAND_ON_INTERVAL
-            if sensing is not None and done % sensing.every == 0:
-                self._look(sensing)
-            # a resumed run has called its controller here before
-            if done % hold == 0 and run.asked != done:
-                if ask is not None and not interruption.wanted:
-                    ask(done)
-                    run.asked = done
-                elif sampling and len(run.running):
-                    run.sample()
-                    run.asked = done
-            if not run.is_running or (self.strict and run.outcomes):
-                if not done and recorded != done:
-                    # ended by events at the start, which is recorded all the same
-                    run.record()
-                return
-            # commands at this time are known now
-            if (done % every == 0 or done == steps) and recorded != done:
-                run.record()
-                recorded = done
-            if done >= steps:
-                run.end("finished", f"finished at {run.time:.6g} s")
-                return
-            run.check_budget()
-            end = done + limit if done + limit < steps else steps
-            for wait in waits:
-                due = done - done % wait + wait
-                if due < end:
-                    end = due
-            now = called = clock()
-            run.advance(end)
-            if in_step:
-                now = clock()
-            elif limit <= between:
-                # only as many steps as fit into a call, and no sudden growth
-                now = clock()
-                fitting = CHUNK_SECONDS * (run.done - done) / max(now - called, 1e-12)
-                limit = max(1, min(int(fitting), MAX_CALL_GROWTH * limit))
-            elif alone is not None:
-                # the same with less to check, until rows are handed on again
-                while run.done == end < steps and not run.outcomes and clock() < looked:
-                    if interruption.wanted:
-                        break
-                    alone(end)
-                    run.asked = end
-                    if end % every == 0:
-                        run.record()
-                        recorded = end
-                    end = end + hold if end + hold < steps else steps
-                    run.advance(end)
-            if progress is not None and (run.done == steps or now - shown >= self.progress_seconds):
-                progress((run.done - first) * run.dt, (steps - first) * run.dt)
-                shown = now
-                now = clock()
+    def _go(self, strict: bool) -> None:
+        """Advance from one to the next who is due."""
+        engine, steps, due, rows = self.engine, self.steps, self.due, self.every
+        advance, clock, interruption = engine.advance, wall.perf_counter, self.interruption
+        self._shown = clock()
+        look = min(self._shown + self._interval, self._limit)
+        stop = REACHED
+        while stop is not ENDED:
+            done, until = engine.done, steps
+            for every, visit in due:
+                past = done % every
+                if past == 0:
+                    visit(done)
+                if done - past + every < until:
+                    until = done - past + every
+            if done % rows == 0:
+                # commands at this time are known now
+                engine.record()
+            if done >= steps or not engine.is_running or (strict and engine.outcomes):
+                break
+            if interruption.wanted or clock() >= look:
+                look = self._look_at_the_clock(done)
+            stop = advance(until)
+        if engine.is_running and done >= steps:
+            if done % rows:
+                engine.record()
+            if self._progress is not None:
+                self._show(done)
+            engine.end("finished", f"finished at {engine.time:.6g} s")
+
+    # by the wall clock
+
+    def _look_at_the_clock(self, done: int) -> float:
+        """Hand rows on and show progress, if it is time; return when to look again [s].
+
+        Raises:
+            KeyboardInterrupt: After Ctrl-C.
+            _OutOfBudgetError: If the budget is used up.
+        """
+        now = wall.perf_counter()
+        self.engine.hand_on(now)
+        if self._progress is not None and now - self._shown >= self._seconds and done > self._first:
+            self._show(done)
+            self._shown = now
+        self._check()
+        return min(now + self._interval, self._limit)
+
+    def _show(self, done: int) -> None:
+        assert self._progress is not None
+        first, dt = self._first, self.engine.dt
+        self._progress((done - first) * dt, (self.steps - first) * dt)
+
+    def _check(self) -> None:
+        """Raise what ends the run before its planned end."""
+        if self.interruption.wanted:
+            raise KeyboardInterrupt
+        if wall.perf_counter() > self._limit:
+            raise _OutOfBudgetError
+
+    # who is due
 
     def _stop(self, status: str, message: str) -> None:
         """End a run before its planned end; its last state is recorded all the same."""
-        run = self.run
-        assert run.writer is not None
-        run.hand_rows(whole=False)
-        if run.writer.last_time != run.time and run.is_running:
-            run.record()
-        run.end(status, message)
+        engine = self.engine
+        assert engine.writer is not None
+        engine.hand_rows(whole=False)
+        if engine.writer.last_time != engine.time and engine.is_running:
+            engine.record()
+        engine.end(status, message)
 
-    def _look(self, sensing: Sensing) -> None:
+    def _sample(self, done: int) -> None:
+        """Sample a traced controller."""
+        engine = self.engine
+        # a resumed run has sampled it here before
+        if engine.asked != done and len(engine.running):
+            engine.sample()
+            engine.asked = done
+
+    def _look(self, sensing: Sensing, done: int) -> None:
         """Let sensors measure all cases; those that ended, in their last state."""
-        run, batch = self.run, self.batch
+        run, batch = self.engine, self.batch
         nq, state = run.system.model.nq, run.state
         u = run.held[:, : run.system.drive_size].copy()
         parts = [state[:, :nq], state[:, nq:], u]
         q, w, held = (np.ascontiguousarray(x).reshape(*batch, x.shape[-1]) for x in parts)
         rows = {
             name: np.reshape(values, (*batch, -1)) if np.ndim(values) > 1 else values
-            for name, values in self.setup.parameters.items()
+            for name, values in self.parameters.items()
         }
         sensing.look(run.done, q, w, held, run.time, **rows)
         run.readings = sensing.row.reshape(len(state), -1)
@@ -636,15 +634,16 @@ class _Loop(NamedTuple):
 
 
 def _asking(
-    run: FixedRun | AdaptiveRun,
+    run: Engine,
     control: Callable[[State], Any],
     sensing: Sensing | None,
     batch: tuple[int, ...],
+    interruption: Interruption,
 ) -> Callable[[int], None]:
     """Return a function that calls a controller in Python and stores its commands.
 
     Its argument is the number of steps done. A controller gets arrays of its own, and may calculate
-    in them.
+    in them. It is not called where a resumed run has called it before, nor after Ctrl-C.
     """
     system, begin, dt = run.system, run.begin, run.dt
     model, write = system.model, system.commands.write
@@ -654,13 +653,18 @@ def _asking(
     held = u = forces = np.zeros(0)
     latest = EMPTY_READINGS
     has_states = bool(system.nx)
-    in_place = isinstance(run, FixedRun) and run.reads_in_place
+    in_place = run.reads_in_place
 
     def readings() -> Any:
         return latest if sensing is None else sensing.latest.copied()
 
     def ask_one(done: int) -> None:
         nonlocal held, u, forces, latest
+        if run.asked == done:
+            return
+        if interruption.wanted:
+            raise KeyboardInterrupt
+        run.asked = done
         parted = system.partition
         q, v, x = run.parts()
         if run.held is not held:
@@ -687,6 +691,11 @@ def _asking(
             run.commanded()
 
     def ask_many(done: int) -> None:
+        if run.asked == done:
+            return
+        if interruption.wanted:
+            raise KeyboardInterrupt
+        run.asked = done
         y = run.state.copy().reshape(*batch, -1)
         rows = run.held[:, :commands]
         u = rows.copy().reshape(*batch, -1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,12 @@ from tiburon.model.parameters import (
     with_value,
 )
 from tiburon.simulation.layout import TABLES
+from tiburon.simulation.system import System
 from tiburon.trace.declared import has_structure, is_declared, is_traced
+from tiburon.trace.program import Input
+
+if TYPE_CHECKING:
+    from tiburon.native.code import Part
 
 NUMBERS = "parameters"
 """Name of the parameters of users' elements and controllers, all in one array."""
@@ -482,3 +487,32 @@ def bind_parameters(
             expected = f"shape {size}" if cases is None else f"shape {size} or {(cases, *size)}"
             raise ShapeError(f"parameters[{name!r}]", expected, f"shape {array.shape}")
     return (own.with_parameters(**shared) if shared else kernel), rows
+
+
+def bind_own(
+    kernel: Callable[..., Any], parameters: Mapping[str, Any], cases: int | None
+) -> tuple[Callable[..., Any], dict[str, Array]]:
+    """Bind those of the parameters that a kernel reads, as `bind_parameters` does."""
+    known = kernel.__self__.parameters  # type: ignore[attr-defined]
+    own = {name: values for name, values in parameters.items() if name in known}
+    return bind_parameters(kernel, own, cases)
+
+
+def state_inputs(system: System) -> list[Input]:
+    """Return the arguments of kernels that look at states: (*q, *v, *x), held values, time."""
+    size = system.model.nq + system.model.nv + system.nx
+    return [Input("state", (size,)), Input("u", (system.drive_size,)), Input("time", ())]
+
+
+def state_kernel(
+    system: System,
+    run: Callable[[Any], Any],
+    name: str,
+    more: Sequence[Input] = (),
+    part: "Part" = "one",
+) -> Callable[..., Any]:
+    """Return a kernel of (state, u, time) and further arguments, with the system's parameters."""
+    from tiburon.native.kernel import ProgramSource, make_kernel
+
+    program = system.trace(run, [*state_inputs(system), *more], name)
+    return make_kernel(ProgramSource(program), system.parameters(), part=part)

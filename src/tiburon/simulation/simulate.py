@@ -30,7 +30,7 @@ from tiburon.actuation.joint_laws import (
     sampled_positions,
     unresolved_laws,
 )
-from tiburon.actuation.prescribed import CASE, cases_of, prescribed_motions
+from tiburon.actuation.prescribed import CASE, PrescribedMotion, cases_of, prescribed_motions
 from tiburon.actuation.servo_drive import set_points
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
@@ -348,7 +348,6 @@ def _prepare(given: SimpleNamespace) -> Preparation:
     world, fluid = given.world, given.fluid
     control, control_dt = controller_of(given.control)
     contact, loops = checked_contact(given.contact), checked_loops(given.loops)
-    parameters = given.parameters
     check_places(model, world)
     if loops is PROJECTION and may_be_soft(model):
         loops = given.loops = _held_softly(given) or loops
@@ -356,28 +355,9 @@ def _prepare(given: SimpleNamespace) -> Preparation:
     integrator = checked_integrator(given.method or (EXACT_DEFAULT if exact else RK4()))
     if control is not None:
         check_control(control)
-    extra = as_elements(given.elements)
     place = None if world is None and fluid is None else world_with(world, fluid)
-    touching: tuple[Element, ...] = ()
-    if model.contact_pairs or place is not None or contact is not DEFAULT_CONTACT:
-        touching = contact_elements(model, place or DEFAULT_WORLD, contact)
-        extra = (*extra, *touching)
-    if loops.is_guided:
-        extra = (*extra, *_coordinates(model, loops, given.q))
-    if isinstance(loops, Penalty) and model.loops and not integrator.is_adaptive:
-        extra = (*extra, *_soft_loops(model, loops, extra, integrator))
-    motions = () if given.prescribed is None else prescribed_motions(model, given.prescribed)
-    if motions:
-        extra = (*extra, *motions)
-        for motion in motions:
-            number = f"{motion.name}.{CASE}"
-            if number in (parameters or {}):
-                raise ModelError(
-                    f"parameters: {number!r} follows from prescribed; give a list with one "
-                    "JointPath per case there",
-                    name=motion.joint,
-                )
-        parameters = {**(parameters or {}), **cases_of(motions)} or None
+    touching, extra, motions = _acting(given, place, contact, loops, integrator)
+    parameters = _with_paths(given.parameters, motions)
     record = checked_record(given.record)
     dt, method, adapting = integrator.dt, integrator.scheme, integrator.is_adaptive
     if exact and not record.every:
@@ -386,17 +366,14 @@ def _prepare(given: SimpleNamespace) -> Preparation:
     laws = () if adapting else _laws(given, METHODS[method], dt)
     if given.parameters is None and (place is None or place.fluid is None):
         refuse_immovable(model, laws, [motion.joint for motion in motions])
-    several = place is not None and place.cases is not None
-    varied = None
-    own = control
+    own, varied = control, None
 
     def vary(values: Mapping[str, Any]) -> VariedRun:
         # the paths of cases are part of the run, whatever else differs
         values = {**values, **cases_of(motions)}
-        place_of_run = place or DEFAULT_WORLD
-        return vary_run(model, place_of_run, extra, own, values, laws)
+        return vary_run(model, place or DEFAULT_WORLD, extra, own, values, laws)
 
-    if several or parameters is not None:
+    if parameters is not None or (place is not None and place.cases is not None):
         varied = vary(parameters or {})
         surroundings, elements, control = varied.world, varied.elements, varied.control
     else:
@@ -404,12 +381,7 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         around = surrounded(model, world, fluid, laws)
         surroundings, elements = around.world, (*around.elements, *extra)
     hold = None if control is None else _control_steps(model, control, control_dt, dt)
-    if not adapting:
-        refuse_long_steps(elements, dt, {} if varied is None else varied.named)
-    if any(element.ends_steps for element in elements):
-        refuse_method(integrator, "rigid contact")
-    if exact:
-        refuse_method(integrator, "exact contact")
+    parted = CURRENT_SESSION.get()
     setup = RunSetup(
         model=model,
         world=surroundings,
@@ -431,13 +403,9 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         threads=checked_execution(given.execution).threads,
         loops=loops,
         named={} if varied is None else varied.named,
-        cuts=None if (parted := CURRENT_SESSION.get()) is None else parted.partition.cuts,
+        cuts=None if parted is None else parted.partition.cuts,
     )
-    check_sensors(setup.sensors)
-    if loops is not PROJECTION:
-        _refuse_loops(setup, touching, exact, integrator)
-    if varied is not None and GEOMETRY in varied.rows:
-        _refuse_geometry(setup, touching, exact)
+    _refuse(setup, touching, exact, integrator, varied)
     if varied is not None or parted is not None:
         system = setup.system(parted)
     elif not (extra or setup.traced or loops is not PROJECTION):
@@ -454,6 +422,64 @@ def _prepare(given: SimpleNamespace) -> Preparation:
         )
     pairs = None if contact is None else contact.pairs
     return Preparation(setup, system, varied, place or DEFAULT_WORLD, pairs, vary)
+
+
+def _acting(
+    given: SimpleNamespace,
+    place: World | None,
+    contact: ContactModel | None,
+    loops: LoopMethod,
+    integrator: Integrator,
+) -> tuple[tuple[Element, ...], tuple[Element, ...], tuple[PrescribedMotion, ...]]:
+    """Return contacts, all elements beside those of the robot, and prescribed motions."""
+    model: Model = given.model
+    extra = as_elements(given.elements)
+    touching: tuple[Element, ...] = ()
+    if model.contact_pairs or place is not None or contact is not DEFAULT_CONTACT:
+        touching = contact_elements(model, place or DEFAULT_WORLD, contact)
+        extra = (*extra, *touching)
+    if loops.is_guided:
+        extra = (*extra, *_coordinates(model, loops, given.q))
+    if isinstance(loops, Penalty) and model.loops and not integrator.is_adaptive:
+        extra = (*extra, *_soft_loops(model, loops, extra, integrator))
+    motions = () if given.prescribed is None else prescribed_motions(model, given.prescribed)
+    return touching, (*extra, *motions), motions
+
+
+def _with_paths(
+    parameters: Mapping[str, Any] | None, motions: Sequence[PrescribedMotion]
+) -> Mapping[str, Any] | None:
+    """Return parameters of a run with the numbers of the paths that its cases follow."""
+    for motion in motions:
+        number = f"{motion.name}.{CASE}"
+        if number in (parameters or {}):
+            raise ModelError(
+                f"parameters: {number!r} follows from prescribed; give a list with one "
+                "JointPath per case there",
+                name=motion.joint,
+            )
+    return {**(parameters or {}), **cases_of(motions)} or None if motions else parameters
+
+
+def _refuse(
+    setup: RunSetup,
+    touching: Sequence[Any],
+    exact: bool,
+    integrator: Integrator,
+    varied: VariedRun | None,
+) -> None:
+    """Refuse runs whose parts do not go together."""
+    if not setup.adaptive:
+        refuse_long_steps(setup.elements, setup.dt, setup.named)
+    if any(element.ends_steps for element in setup.elements):
+        refuse_method(integrator, "rigid contact")
+    if exact:
+        refuse_method(integrator, "exact contact")
+    check_sensors(setup.sensors)
+    if setup.loops is not PROJECTION:
+        _refuse_loops(setup, touching, exact, integrator)
+    if varied is not None and GEOMETRY in varied.rows:
+        _refuse_geometry(setup, touching, exact)
 
 
 def _laws(given: SimpleNamespace, method: Method, dt: float) -> tuple[LawChoice, ...]:
@@ -485,6 +511,8 @@ def _least(model: Model, parameters: Mapping[str, Any]) -> tuple[float, ...]:
 
     Nothing if parameters do not change them, or if they are wrong: these are refused later.
     """
+    if not parameters:
+        return ()
     names = dynamics_parameters(model, DEFAULT_WORLD).keys() & parameters.keys()
     if not names or not law_rates(model):
         return ()

@@ -1,4 +1,4 @@
-"""One step of a run with equal steps: the kernel that the engine of `fixed_run.py` calls in a loop.
+"""One step of a run with equal steps: the kernel that `equal_steps.py` calls in a loop.
 
 A step moves the state by one interval of the method, projects it onto the loop constraints, and
 applies what happens once per step: it updates the discrete states of elements, samples a controller
@@ -28,6 +28,7 @@ from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.layout import ELEMENTS
+from tiburon.simulation.run_parameters import state_kernel
 from tiburon.simulation.settling import settle_state
 from tiburon.simulation.step_end import (
     end_of_step,
@@ -127,6 +128,18 @@ def traced_rates(
     return rates, rates_under
 
 
+def _settling(system: System, p: Scalars) -> Callable[..., tuple[Scalars, Scalars]]:
+    """Return a traced function that moves states back onto loops and prescribed paths."""
+
+    @function
+    def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
+        q, w, gap = settle_state(system, q, w, time, p=p)
+        most = system.held_loops.most_open
+        return tuple(require(gap <= most, x, CLOSED_LOOPS_EXPECTED) for x in q), w
+
+    return settled
+
+
 class Stepping:
     """Steps of a method, on floats or traced values.
 
@@ -183,12 +196,7 @@ class Stepping:
 
             return rates
 
-        @function
-        def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
-            q, w, gap = settle_state(system, q, w, time, p=p)
-            return tuple(
-                require(gap <= system.held_loops.most_open, x, CLOSED_LOOPS_EXPECTED) for x in q
-            ), w
+        settled = _settling(system, p)
 
         @function
         def step(
@@ -468,8 +476,6 @@ def command_kernel(system: System) -> Callable[..., Any]:
 def _controller_kernel(
     system: System, name: str, function: Callable[..., Scalars], part: "Part" = "one"
 ) -> Callable[..., Any]:
-    from tiburon.native.kernel import ProgramSource, make_kernel
-
     found: Callable[..., Any] | None = system.kept.get(name)
     if found is not None:
         return found
@@ -479,14 +485,7 @@ def _controller_kernel(
         state, u = tuple(scalars(given["state"])), tuple(scalars(given["u"]))
         return list(function(system, state[:nq], state[nq:], u, given["time"]))
 
-    inputs = [
-        Input("state", (nq + system.model.nv + system.nx,)),
-        Input("u", (system.drive_size,)),
-        Input("time", ()),
-    ]
-    program = system.trace(run, inputs, name)
-    found = make_kernel(ProgramSource(program), system.parameters(), part=part)
-    system.kept[name] = found
+    found = system.kept[name] = state_kernel(system, run, name, part=part)
     return found
 
 

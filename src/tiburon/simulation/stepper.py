@@ -21,13 +21,11 @@ from tiburon.arrays import Array, ArrayLike, NDArray
 from tiburon.errors import ModelError, OptionError, ShapeError, shown
 from tiburon.functions.compilation import inputs_of
 from tiburon.model import Model
-from tiburon.native.code import Code
 from tiburon.native.kernel import Kernel, ProgramSource, make_kernel
 from tiburon.native.row_loop import AddressTable, address_of
 from tiburon.results.record import Record
 from tiburon.simulation.compatibility import refuse_method
 from tiburon.simulation.execution import Execution, checked_execution
-from tiburon.simulation.fixed_run import BEGIN, DONE, DT, START, BoundStep, first_touch
 from tiburon.simulation.integrators.integrator import Integrator, checked_integrator
 from tiburon.simulation.integrators.rk4 import RK4
 from tiburon.simulation.layout import ELEMENTS
@@ -35,7 +33,16 @@ from tiburon.simulation.located_contact import LocatedContact
 from tiburon.simulation.loop_coordinates import coordinates_events
 from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.simulate import Preparation, prepare
-from tiburon.simulation.step import Clock, StepSource, sample_kernel
+from tiburon.simulation.step import Clock, StepSource
+from tiburon.simulation.step_plan import (
+    BEGIN,
+    DONE,
+    DT,
+    START,
+    BoundStep,
+    Sampler,
+    StepTable,
+)
 from tiburon.simulation.surrounded import put_latest
 from tiburon.simulation.system import System
 from tiburon.trace.declared import is_traced
@@ -278,7 +285,7 @@ class Stepper:
         self._source = StepSource(system, setup.method)
         self._watcher = _Watcher(ready, functions, shapes, self.size)
         self.observation_size = self._watcher.size
-        self._engines: dict[int, _Engine] = {}
+        self._intervals: dict[int, _Interval] = {}
         self._widths = (setup.model.nq, setup.model.nv, system.nx, system.drive_size)
         self._sizes = self.varied
         self._checked: dict[int, tuple[int, tuple[Any, ...]]] = {}
@@ -349,14 +356,12 @@ class Stepper:
         q0, v0, x0 = (np.array(part, order="C") for part in parts)
         found = StepperState(q0, v0, x0, held, np.zeros(count), own)
         if system.acts_in_contact:
-            engine = self._engine(count)
-            step, clock = engine.step, engine.clock
-            engine.bind(found)
-            every = np.arange(count)
-            named = step.arguments(state, engine.with_memory(held))
-            found.held[:] = first_touch(
-                system, step, named, engine.with_memory(held), clock, every, False
-            )[:, : system.drive_size]
+            interval = self._interval(count)
+            interval.bind(found)
+            step, whole = interval.step, interval.with_memory(held)
+            found.held[:] = step.touched(system, state, whole, interval.clock, np.arange(count))[
+                :, : system.drive_size
+            ]
         return found
 
     @property
@@ -368,12 +373,12 @@ class Stepper:
             found = (*found, ELEMENTS)
         return {name: len(known[name]) for name in found}
 
-    def _engine(self, cases: int) -> "_Engine":
-        engine = self._engines.get(cases)
-        if engine is None:
-            engine = _Engine(self, cases)
-        put_latest(self._engines, cases, engine)
-        return engine
+    def _interval(self, cases: int) -> "_Interval":
+        interval = self._intervals.get(cases)
+        if interval is None:
+            interval = _Interval(self, cases)
+        put_latest(self._intervals, cases, interval)
+        return interval
 
     def step(
         self,
@@ -405,7 +410,7 @@ class Stepper:
         """
         cases = len(state)
         self._check("state", state, cases)
-        engine = self._engine(cases)
+        interval = self._interval(cases)
         marked = _marked(mask, fresh, cases)
         if out is None:
             out = self._room(state)
@@ -424,15 +429,15 @@ class Stepper:
             begin = state.like(np.copy, state.parameters)
             begin.put(marked, fresh, slice(None) if len(fresh) == len(marked) else marked)
         # steps read held values where they stay, unless they write them
-        held = engine.held if engine.passes_held else out.state.held
+        held = interval.held if interval.passes_held else out.state.held
         held[:] = begin.held
         given = held[:, self._places]
         if u is not None:
             self._put(given, u)
-        lost = engine.sample(begin, held) if self._system.held else None
+        lost = interval.sample(begin, held) if self._system.held else None
         out.failed[:] = False
         if len(marked) < cases:
-            engine.advance(begin, held, out)
+            interval.advance(begin, held, out)
         if lost is not None and lost.any():
             # no command: they stay where they are
             out.state.put(lost, begin, lost)
@@ -505,58 +510,43 @@ class Stepper:
             self._system.commands.write(places, u, "u")
 
 
-class _Engine:
-    """Native calls of one number of cases: tables of addresses, and memory between steps."""
+class _Interval(StepTable):
+    """The steps of a control interval, for one number of cases, from arrays of the caller."""
+
+    clocks: Array
 
     def __init__(self, owner: Stepper, cases: int) -> None:
         self._system, self.substeps, self.cases = owner.system, owner.substeps, cases
         setup = owner._ready.setup
         self._threads = setup.threads
-        system, source = owner.system, owner._source
         rows = {name: np.zeros((cases, size)) for name, size in owner.varied.items()}
-        self.step = step = BoundStep(source, rows, cases)
-        self._meshes = system.has_meshes
+        self.step = step = BoundStep(owner._source, rows, cases)
+        self._meshes = owner.system.has_meshes
         self._located: LocatedContact | None = None
-        memory = step.widths.get("memory", 0)
+        self._sampler: Sampler | None = None
         self.passes_held = "u" in step.chained
-        self.held = np.zeros((cases, system.drive_size))
+        self.held = np.zeros((cases, owner.system.drive_size))
         head = Clock(setup.begin, setup.dt, setup.dt, 0.0)
         self.clock = np.array(head[: step.widths["clock"]], dtype=np.float64)
-        self._clocks = np.tile(self.clock, (self.substeps, cases, 1))
-        if memory:
-            # commands jump at the start of each interval
-            self._clocks[0, :, START] = 1.0
+        clocks = np.tile(self.clock, (self.substeps, cases, 1))
+        super().__init__(step.chained, cases, clocks, self.substeps)
+        self._done = clocks[:, :, DONE]
         self._ordinals = np.arange(self.substeps, dtype=np.float64)[:, None]
-        self._sampler: Any = None
-        widths = step.chained
-        self._buffers = [
-            {name: np.empty((cases, width)) for name, width in widths.items()} for _ in range(2)
-        ]
         # a multi-step method starts again in each interval: what is here is not read
-        self._memory = np.zeros((cases, memory))
-        if step.loop is None:
-            return
-        loop = step.loop
-        lines = np.tile(step.line, (self.substeps, 1))
-        distances = np.zeros(len(loop.names), dtype=np.int64)
-        for k in range(self.substeps):
-            for name in widths:
-                if k:
-                    lines[k, step.given[name]] = address_of(self._buffers[(k - 1) % 2][name])
-                elif name == "memory":
-                    lines[k, step.given[name]] = address_of(self._memory)
-                lines[k, step.made[name]] = address_of(self._buffers[k % 2][name])
-            lines[k, step.given["clock"]] = address_of(self._clocks[k])
-        for name, width in step.widths.items():
-            distances[step.given[name]] = width
-        for name, values in step.rows.items():
-            distances[step.given[name]] = values.shape[1]
-        self._lines, self._distances = lines, distances
-        self._job = loop.job(AddressTable(lines, np.zeros_like(lines)), 0, batch=True)
+        self._unread = np.zeros((cases, step.widths.get("memory", 0)))
+        if self._unread.size:
+            # commands jump at the start of each interval
+            clocks[0, :, START] = 1.0
+        table = self.listed(step)
+        if self._unread.size:
+            table.lines[0, step.given["memory"]] = address_of(self._unread)
+        for name, width in {**step.widths, **owner.varied}.items():
+            self.distances[step.given[name]] = width
+        self._job = step.loop.job(table, 0, batch=True)
 
     def with_memory(self, held: Array) -> Array:
         """Return held values followed by an empty memory of a multi-step method."""
-        return np.concatenate([held, np.zeros_like(self._memory)], axis=1)
+        return np.concatenate([held, np.zeros_like(self._unread)], axis=1)
 
     def bind(self, state: StepperState) -> None:
         """Take the parameters of the cases."""
@@ -572,54 +562,36 @@ class _Engine:
         Returns:
             Cases in which it gave a value that is not finite: they keep theirs.
         """
-        system = self._system
         if self._sampler is None:
-            kernel = sample_kernel(system, "many")
-            self._sampler = kernel.__self__  # type: ignore[attr-defined]
-        known = self._sampler.parameters
-        rows = {name: x for name, x in state.parameters.items() if name in known}
+            self._sampler = Sampler(self._system, state.parameters, self.cases)
+        self._sampler.rows = {name: state.parameters[name] for name in self._sampler.rows}
         whole = np.concatenate([state.q, state.v, state.x], axis=1)
         times = self.clock[BEGIN] + state.steps * self.clock[DT]
-        found, failed = self._sampler.evaluate(whole, held, times, errors="flag", **rows)
-        held[~failed] = found[~failed]
-        return np.array(failed, dtype=bool)
+        held[:], failed = self._sampler(whole, held, times, np.arange(self.cases))
+        return failed
 
     def advance(self, state: StepperState, held: Array, out: Stepped) -> None:
         """Take the steps of an interval under some held values."""
-        clocks, steps = self._clocks, state.steps
-        np.add(steps, self._ordinals, out=clocks[:, :, DONE])
-        made = out.state
-        reached = 0
-        if self.step.loop is not None and not self._meshes:
-            reached = self._run(state, held, made)
-        if reached < self.substeps:
-            self._run_singly(state, held, out)
-        else:
-            np.add(steps, float(self.substeps), out=made.steps)
-
-    def _run(self, state: StepperState, held: Array, made: StepperState) -> int:
-        """Take the steps in one native call; return how many were taken by all cases."""
-        step, lines = self.step, self._lines
-        loop = step.loop
-        assert loop is not None
-        first, last = lines[0], lines[-1]
-        for name in step.chained:
-            if name == "memory":
-                continue
-            if name == "u":
-                given, written = held, made.held
-            else:
-                given, written = getattr(state, name), getattr(made, name)
-            first[step.given[name]] = address_of(given)
-            last[step.made[name]] = address_of(written)
-        if "u" in step.given and not self.passes_held:
-            lines[:, step.given["u"]] = address_of(held)
-        for name in step.rows:
-            lines[:, step.given[name]] = address_of(state.parameters[name])
-        loop.renew(self._job, self.substeps * self.cases)
-        return loop.run_many(
-            self._job, 0, self.substeps, self._distances, self.cases, self._threads
-        )
+        step, made, loop = self.step, out.state, self.step.loop
+        np.add(state.steps, self._ordinals, out=self._done)
+        if not self._meshes:
+            given, written, shared = {}, {}, {}
+            for name in step.rows:
+                shared[name] = state.parameters[name]
+            for name in step.chained:
+                if name not in ("u", "memory"):
+                    given[name], written[name] = getattr(state, name), getattr(made, name)
+            if self.passes_held:
+                given["u"], written["u"] = held, made.held
+            elif "u" in step.given:
+                shared["u"] = held
+            self.link(step, given, written, shared)
+            loop.renew(self._job, self.substeps * self.cases)
+            last, cases = self.substeps, self.cases
+            if loop.run_many(self._job, 0, last, self.distances, cases, self._threads) == last:
+                np.add(state.steps, float(self.substeps), out=made.steps)
+                return
+        self._run_singly(state, held, out)
 
     def _run_singly(self, state: StepperState, held: Array, out: Stepped) -> None:
         """Take the steps one by one; cases that meet a non-finite value stay where they are."""
@@ -633,9 +605,9 @@ class _Engine:
         taken = np.zeros(self.cases)
         for k in range(self.substeps):
             if self._located is not None:
-                times = self.clock[BEGIN] + self._clocks[k, :, DONE] * self.clock[DT]
+                times = self.clock[BEGIN] + self.clocks[k, :, DONE] * self.clock[DT]
                 self._located.locate(found["q"], times, None, None)
-            named = {**fixed, **found, "clock": self._clocks[k]}
+            named = {**fixed, **found, "clock": self.clocks[k]}
             after, failed = step.once(named, every, False, self._threads)
             out.failed |= failed
             stay = out.failed[:, None]
@@ -766,8 +738,6 @@ class _Watcher:
         self, kernel: Kernel, cases: int, given: dict[str, Array], made: dict[str, Array]
     ) -> bool:
         """Compute all cases in one native call; return whether all values were finite."""
-        if not isinstance(kernel._code, Code):
-            return False
         loop = kernel.row_loop()
         known = self._tables.get(cases)
         if known is None:

@@ -11,8 +11,8 @@ from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import Array, NDArray
 from tiburon.contact.mode_forces import mode_margins
 from tiburon.record import record
-from tiburon.simulation.cases import Cases, RunCases
 from tiburon.simulation.control_calls import hold
+from tiburon.simulation.engine import Cases, Engine
 from tiburon.simulation.events import (
     MOST_EVENTS,
     TIME_TOLERANCE,
@@ -370,10 +370,10 @@ class _Found(NamedTuple):
     failed: NDArray[np.bool_]
 
 
-class AdaptiveRun(RunCases):
+class AdaptiveSteps(Engine):
     """All cases of a run with adaptive steps; one robot is one case.
 
-    The attributes are those of `RunCases`; `state` belongs to the grid time that is reached, while
+    The attributes are those of `Engine`; `state` belongs to the grid time that is reached, while
     the steps in `memory` are a little further.
     """
 
@@ -388,44 +388,35 @@ class AdaptiveRun(RunCases):
         *,
         one: bool,
         memory: Array | None = None,
+        changes: "type[Changes] | None" = None,
     ) -> None:
         """Prepare a run from initial states and held values of all cases; no step is taken yet.
 
         Held values jump after every `hold` intervals of the grid; `memory` is that of an earlier
-        part.
+        part. Events change cases as `changes` says, `Changes` by default.
         """
         from tiburon.native.kernel import make_kernel
 
-        begin, method = setup.begin, setup.method
-        super().__init__(system, state, held, begin, setup.dt, events)
-        self.method, self.hold, self._one = method, hold, one
-        self._every, self._last = setup.record_every, setup.steps
-        cases = None if one else len(state)
+        super().__init__(system, setup, events, state, held, one)
+        self.hold = hold
         self._slots = STATES_PER_CALL if one and events is None else 1
-        source = AdaptiveSource(system, method, self._slots, events)
+        source = AdaptiveSource(system, setup.method, self._slots, events)
         with system.compiling:
             kernel = make_kernel(source, system.parameters(), first="one" if one else "many")
-        self._kernel, self._rows = bind_parameters(kernel, setup.parameters, cases)
+        self._kernel, self._rows = bind_parameters(kernel, setup.parameters, self._batch)
         self._options: dict[str, Any] = {} if setup.threads is None else {"threads": setup.threads}
-        head = AdaptiveClock(
-            setup.rtol, setup.atol, 0.0, 0.0, begin, UNREACHED_TIME, ATTEMPTS_PER_CALL, 0.0
-        )
+        ends = setup.begin, UNREACHED_TIME, ATTEMPTS_PER_CALL, 0.0
+        head = AdaptiveClock(setup.rtol, setup.atol, 0.0, 0.0, *ends)
         self._clock = np.array([*map(float, head), *[0.0] * self._slots])
         count = memory_form(system, source.pair)[0]
         self.memory = np.zeros((len(state), count)) if memory is None else memory
         self._start = 1.0 if memory is None else 0.0
-        self._values: EventValues | None = None
-        self._instants: Instants | None = None
+        self._changes: Changes | None = None
         if events is not None:
-            self._values = values = self._event_values(setup, events, cases)
-            self._instants = Instants(system, events, values, self._ahead, self.event_records)
+            self._changes = (changes or Changes)(self, setup, events, self._batch)
         # located events that have not happened yet: time, number, side they come from
         self._pending: dict[int, list[tuple[float, int, float]]] = {}
         self._acted: dict[int, int] = {}
-
-    def _event_values(self, setup: "RunSetup", events: Watch, cases: int | None) -> EventValues:
-        """Return what computes the values of all events."""
-        return EventValues(self.system, events, setup.parameters, cases)
 
     def first_steps(self, seconds: float) -> int:
         """Return a number of steps of the grid for the first call."""
@@ -454,8 +445,8 @@ class AdaptiveRun(RunCases):
 
     def start_events(self) -> None:
         """Handle the events that are due at the start of the run."""
-        if self._instants is not None:
-            self._start_events(self._instants)
+        if self._changes is not None:
+            self._changes.start()
 
     def jump(self) -> None:
         """Start steps again after a jump of commands, with the same length."""
@@ -463,21 +454,12 @@ class AdaptiveRun(RunCases):
 
     def sample(self) -> None:
         """Sample the traced controller and hold its commands from here on."""
-        running = self.running
-        clock = self._clocks(running, self.time)
-        clock[:, SAMPLE], clock[:, TRIES] = 1.0, 0.0
-        clock[:, START], clock[:, TIME] = self._start or 2.0, self.time
-        clock[:, ADAPTIVE_CLOCK:] = self.time
-        found = self._call(self.memory[running], self.state[running], running, clock)
-        good = ~found.failed
         self.memory = self.memory.copy()
-        self.held = self.held.copy()
-        self.memory[running[good]], self.held[running[good]] = found.memory[good], found.held[good]
-        self._start = 0.0
-        if found.failed.any():
-            self._end_diverged(running[found.failed])
+        self._restart(self.running, sampled=True)
+        if self._changes is not None:
+            self._changes.jumped()
 
-    def advance(self, end: int) -> None:
+    def _step_to(self, end: int) -> None:
         """Continue by steps of the grid, up to one that is to be reached at most; record rows."""
         done, every = self.done, self._every
         ends: list[int] = []
@@ -488,7 +470,9 @@ class AdaptiveRun(RunCases):
         times = self.begin + np.array(ends) * self.dt
         rows = np.full((len(ends), *self.state.shape), np.nan)
         if self._start:
-            self._restart(running)
+            if self._changes is not None:
+                self._changes.jumped()
+            self._restart(self.running)
         if self.events is None:
             self._reach(rows, times)
         else:
@@ -504,8 +488,10 @@ class AdaptiveRun(RunCases):
             wanted = [k for k in wanted if not np.isnan(rows[k, :, 0]).all()]
         if wanted:
             assert self.writer is not None
-            held = np.broadcast_to(self.held, (len(wanted), *self.held.shape))
-            self.writer.write_many(times[wanted], rows[wanted], held, self.readings)
+            for k in wanted:
+                self.writer.write(float(times[k]), rows[k], self.held, self.readings)
+        if self._changes is not None:
+            self._changes.reached()
 
     # native calls
 
@@ -516,10 +502,11 @@ class AdaptiveRun(RunCases):
         return clock
 
     def _stop(self) -> float:
-        """Return the time of the next jump of commands [s]."""
-        if self.hold is None:
-            return UNREACHED_TIME
-        return self.begin + (self.done - self.done % self.hold + self.hold) * self.dt
+        """Return the time of the next jump of commands, or recorded row that steps end at [s]."""
+        at_rows = self._changes is not None and self._changes.ends_at_rows
+        ends = [every for every in (self.hold, self._every if at_rows else None) if every]
+        following = [self.done - self.done % every + every for every in ends]
+        return self.begin + min(following) * self.dt if ends else UNREACHED_TIME
 
     def _call(
         self, memory: Array, state: Array, cases: Cases, clock: Array, sides: Array | None = None
@@ -541,13 +528,17 @@ class AdaptiveRun(RunCases):
         met = found[3] if self.events is not None else np.zeros((len(cases), 0))
         return _Found(np.moveaxis(found[0], 1, 0), found[1], found[2], met, failed)
 
-    def _restart(self, cases: Cases) -> None:
+    def _restart(self, cases: Cases, *, sampled: bool = False) -> None:
         """Start, or continue after a jump, all cases at the grid time reached."""
         clock = self._clocks(cases, self.time)
-        clock[:, START], clock[:, TIME], clock[:, TRIES] = self._start, self.time, 0.0
+        clock[:, START], clock[:, TIME], clock[:, TRIES] = self._start or 2.0, self.time, 0.0
+        clock[:, SAMPLE] = float(sampled)
         found = self._call(self.memory[cases], self.state[cases], cases, clock)
         good = ~found.failed
         self.memory[cases[good]] = found.memory[good]
+        if sampled:
+            self.held = self.held.copy()
+            self.held[cases[good]] = found.held[good]
         self._start = 0.0
         if found.failed.any():
             self._end_diverged(cases[found.failed])
@@ -556,7 +547,7 @@ class AdaptiveRun(RunCases):
         """Step all cases until the last of some times, and fill in their rows."""
         behind = self.running
         while len(behind):
-            self.check_budget()
+            self.check()
             clock = self._clocks(behind, float(times[-1]))
             clock[:, ADAPTIVE_CLOCK : ADAPTIVE_CLOCK + len(times)] = times
             found = self._call(self.memory[behind], self.state[behind], behind, clock)
@@ -605,7 +596,7 @@ class AdaptiveRun(RunCases):
         """Step all cases to a time, events included; fill in the row."""
         self._acted.clear()
         while True:
-            self.check_budget()
+            self.check()
             self._handle_pending(time)
             running = self.running
             due = {c for c, known in self._pending.items() if known and _due(known[0][0], time)}
@@ -629,7 +620,7 @@ class AdaptiveRun(RunCases):
                 break
         running = self.running
         if len(running):
-            row[running] = self._at(running, np.full(len(running), time))
+            row[running] = self.at(running, np.full(len(running), time))
 
     def _steps(self, cases: Cases) -> Array:
         """Return how many steps cases have taken since they started."""
@@ -637,7 +628,7 @@ class AdaptiveRun(RunCases):
         found: Array = self.memory[cases, -3]
         return found
 
-    def _at(self, cases: Cases, times: Array, memory: Array | None = None) -> Array:
+    def at(self, cases: Cases, times: Array, memory: Array | None = None) -> Array:
         """Return states within the last step of each case, or of another memory."""
         clock = self._clocks(cases, 0.0)
         clock[:, TRIES] = 0.0
@@ -646,7 +637,7 @@ class AdaptiveRun(RunCases):
         states: Array = self._call(memory, self.state[cases], cases, clock).states[0]
         return states
 
-    def _ahead(self, case: int, time: float, row: Array, held: Array) -> Ahead:
+    def ahead(self, case: int, time: float, row: Array, held: Array) -> Ahead:
         """Return the motion of a case from a state on, over its first step from there."""
         one = np.array([case])
         clock = self._clocks(one, UNREACHED_TIME)
@@ -669,7 +660,7 @@ class AdaptiveRun(RunCases):
             clock[:, START] = 0.0
 
         def at(length: float) -> Array:
-            found: Array = self._at(one, np.array([time + length]), memory)[0]
+            found: Array = self.at(one, np.array([time + length]), memory)[0]
             return found
 
         return Ahead(max(0.0, float(memory[0, 0]) - time) if not found.failed.any() else 0.0, at)
@@ -679,9 +670,9 @@ class AdaptiveRun(RunCases):
         met_cases = cases[met.any(axis=1)]
         if not len(met_cases):
             return
-        assert self._values is not None
+        assert self._changes is not None
         assert self.events is not None
-        values = self._values
+        values = self._changes.values
         nq = self.system.model.nq
         # as `AdaptiveState` lists them: time, q, w, rate, h, error, begin, length, ...
         place = 1 + nq + 2 * (self.state.shape[1] - nq) + 2
@@ -689,7 +680,7 @@ class AdaptiveRun(RunCases):
         edges = [begin + (part / PARTS_PER_STEP) * length for part in range(PARTS_PER_STEP)]
         edges.append(self.memory[met_cases, 0])
         held = self.held[met_cases]
-        g = [values(self._at(met_cases, edge), held, edge, met_cases) for edge in edges]
+        g = [values(self.at(met_cases, edge), held, edge, met_cases) for edge in edges]
         # sides are assumed at the start of the first step after an instant; later there are none
         sides, until = self.sides[met_cases], self.until[met_cases]
         g[0] = np.where(sides != 0.0, sides, g[0])
@@ -737,9 +728,9 @@ class AdaptiveRun(RunCases):
         held, chosen = self.held[cases], (np.arange(len(event)), event)
 
         def value(length: Array) -> Array:
-            assert self._values is not None
+            assert self._changes is not None
             time = first + length
-            g: Array = self._values(self._at(cases, time), held, time, cases)[chosen]
+            g: Array = self._changes.values(self.at(cases, time), held, time, cases)[chosen]
             return g
 
         found = first + locate(value, before, after, last - first)
@@ -752,44 +743,96 @@ class AdaptiveRun(RunCases):
 
     def _handle_pending(self, time: float) -> None:
         """Handle events up to a time."""
-        assert self._instants is not None
+        changes = self._changes
+        assert changes is not None
         for case in [int(c) for c in self.running]:
             known = self._pending.get(case, [])
             while known and _due(known[0][0], time):
                 times = np.array([when for when, _, _ in known])
-                numbers = np.arange(len(known))
-                when, places = next(simultaneous(times, numbers))
+                when, places = next(simultaneous(times, np.arange(len(known))))
                 sides = {known[place][1]: known[place][2] for place in places}
                 del known[: len(places)]
                 # located at the end of a bracket, which may reach beyond the time
                 when = min(when, max(time, float(times[0])))
-                one = np.array([case])
-                row = self._at(one, np.array([when]))[0]
-                instant = self._instants.happen(Meeting(case, when, row, self.held[case], sides))
-                if instant.ended is None and not instant.acted:
+                when, row = changes.located(case, when, min(sides))
+                if not changes.happen(case, when, row, sides):
                     continue
                 known.clear()
-                self.sides[case], self.until[case] = instant.sides, instant.until
-                endless = instant.endless
                 self._acted[case] = self._acted.get(case, 0) + 1
+                if case in self.outcomes:
+                    break
                 if self._acted[case] > MOST_EVENTS:
-                    assert self.events is not None
-                    endless = self.events.events[min(sides)].name
-                if instant.ended is not None or endless is not None:
-                    self.state[case] = instant.row
-                    ended = {} if instant.ended is None else {0: instant.ended}
-                    stuck = {} if endless is None else {0: endless}
-                    self._end_by_events(one, ended, stuck, np.array([when]))
-                else:
-                    self._go_on_from(case, instant.row, when)
+                    changes.end_endless(case, when, min(sides))
+                    break
+                changes.go_on(case, when)
 
-    def _go_on_from(self, case: int, row: Array, time: float) -> None:
-        """Restart a case in a new state."""
+    def go_on_from(self, case: int, time: float, start: float = 1.0) -> None:
+        """Start the steps of a case in its state; with `start` 2, of the length of before."""
         one = np.array([case])
         clock = self._clocks(one, time)
-        # a step of the length of before might leap over what the action leads to
-        clock[:, START], clock[:, TIME], clock[:, TRIES] = 1.0, time, 0.0
-        self._keep(self._call(self.memory[one], row[None], one, clock), one)
+        clock[:, START], clock[:, TIME], clock[:, TRIES] = start, time, 0.0
+        self._keep(self._call(self.memory[one], self.state[one], one, clock), one)
+
+
+class Changes:
+    """What events change in the cases of an engine; here those of the user.
+
+    Attributes:
+        engine: The engine.
+        values: Computes the values of all events.
+        ends_at_rows: Whether steps end at recorded times.
+    """
+
+    ends_at_rows = False
+
+    def __init__(
+        self, engine: AdaptiveSteps, setup: "RunSetup", events: Watch, cases: int | None
+    ) -> None:
+        """Prepare events; `cases` is the size of the batch, None for one robot."""
+        self.engine, system = engine, engine.system
+        self.values = values = EventValues(system, events, setup.parameters, cases)
+        self.instants = Instants(system, events, values, engine.ahead, engine.event_records)
+
+    def start(self) -> None:
+        """Let the events at the start of the run happen."""
+        self.engine.start_by(self.instants)
+
+    def jumped(self) -> None:
+        """Take notice that held values have jumped at the time reached."""
+
+    def reached(self) -> None:
+        """Take notice of the time of the grid that all cases have reached."""
+
+    def located(self, case: int, when: float, event: int) -> tuple[float, Array]:
+        """Return time and state of an event, located more sharply than by its bracket."""
+        return when, self.engine.at(np.array([case]), np.array([when]))[0]
+
+    def happen(self, case: int, when: float, row: Array, sides: Mapping[int, float]) -> bool:
+        """Let events of one case happen; return whether its motion changes.
+
+        Args:
+            case: The case.
+            when: Time [s].
+            row: State there.
+            sides: The sides of zero that the expressions come from, by number of the event.
+        """
+        engine = self.engine
+        instant = self.instants.happen(Meeting(case, when, row, engine.held[case], sides))
+        if instant.ended is None and not instant.acted:
+            return False
+        engine.state[case] = instant.row
+        engine.sides[case], engine.until[case] = instant.sides, instant.until
+        engine.end_case(case, instant.ended, instant.endless, when)
+        return True
+
+    def end_endless(self, case: int, when: float, event: int) -> None:
+        """End a case in which an event happens without end."""
+        assert self.engine.events is not None
+        self.engine.end_case(case, None, self.engine.events.events[event].name, when)
+
+    def go_on(self, case: int, when: float) -> None:
+        """Continue after events; a step of the length of before might leap over what follows."""
+        self.engine.go_on_from(case, when)
 
 
 def _due(when: float, time: float) -> bool:

@@ -56,10 +56,9 @@ from tiburon.contact.rigid import Compliance, solve_impulses
 from tiburon.errors import ModelError, SecondOrderCollisionError, TiburonWarning
 from tiburon.results.outcome import EventRecord
 from tiburon.simulation.accelerations import accelerations
-from tiburon.simulation.adaptive_run import START, TIME, TRIES, AdaptiveRun
-from tiburon.simulation.cases import Cases
+from tiburon.simulation.adaptive_steps import AdaptiveSteps, Changes
+from tiburon.simulation.engine import Cases
 from tiburon.simulation.events import (
-    MOST_EVENTS,
     TIME_TOLERANCE,
     Event,
     EventValues,
@@ -67,9 +66,8 @@ from tiburon.simulation.events import (
     Meeting,
     TimeEvent,
     Watch,
-    simultaneous,
 )
-from tiburon.simulation.run_parameters import bind_parameters
+from tiburon.simulation.run_parameters import bind_own, state_kernel
 from tiburon.simulation.settling import settle_state
 from tiburon.simulation.system import System
 from tiburon.spatial import Scalar, Scalars
@@ -250,17 +248,13 @@ class _Kernels:
         kept = system.kept.get("exact")
         if kept is None:
             kept = system.kept["exact"] = (
-                _made(system, _look(system), "contact_state"),
-                _made(system, _settled(system), "contact_settle"),
+                state_kernel(system, _look(system), "contact_state"),
+                state_kernel(system, _settled(system), "contact_settle"),
                 _solver(system),
             )
         look, settle, self.impulses = kept
         self._system = system
-        self._bound = []
-        for kernel in (look, settle):
-            known = kernel.__self__.parameters
-            own = {name: value for name, value in setup.parameters.items() if name in known}
-            self._bound.append(bind_parameters(kernel, own, cases))
+        self._bound = [bind_own(kernel, setup.parameters, cases) for kernel in (look, settle)]
 
     def _call(self, place: int, case: int, row: Array, held: Array, time: float) -> Any:
         kernel, rows = self._bound[place]
@@ -278,18 +272,6 @@ class _Kernels:
     def settle(self, case: int, row: Array, held: Array, time: float) -> Array:
         """Return a state on what contacts hold."""
         return np.asarray(self._call(1, case, row, held, time))
-
-
-def _made(system: System, run: Callable[[Any], Any], name: str) -> Any:
-    from tiburon.native.kernel import ProgramSource, make_kernel
-
-    model = system.model
-    inputs = [
-        Input("state", (model.nq + model.nv + system.nx,)),
-        Input("u", (system.drive_size,)),
-        Input("time", ()),
-    ]
-    return make_kernel(ProgramSource(system.trace(run, inputs, name)), system.parameters())
 
 
 def _held_contacts(
@@ -427,25 +409,26 @@ class _Decision(NamedTuple):
     """Acceleration up to which there is none [m/s^2]."""
 
 
-class ExactRun(AdaptiveRun):
-    """All cases of an event-driven run; one robot is one case."""
+class ContactEvents(Changes):
+    """What events of contact and of the user change in event-driven runs."""
+
+    ends_at_rows = True
+    """Contacts are looked for in eighths of steps."""
 
     def __init__(
-        self,
-        system: System,
-        setup: "RunSetup",
-        events: ContactWatch,
-        state: Array,
-        held: Array,
-        hold: int | None,
-        *,
-        one: bool,
-        memory: Array | None = None,
+        self, engine: AdaptiveSteps, setup: "RunSetup", events: Watch, cases: int | None
     ) -> None:
-        """Prepare a run; the arguments are those of `AdaptiveRun`."""
-        self._watch = events
-        self._kernels = _Kernels(system, setup, None if one else len(state))
-        super().__init__(system, setup, events, state, held, hold, one=one, memory=memory)
+        """Prepare events; the arguments are those of `Changes`."""
+        assert isinstance(events, ContactWatch)
+        self.engine, self._watch = engine, events
+        self.system = system = engine.system
+        self._kernels = _Kernels(system, setup, cases)
+        own = None
+        self._instants: Instants | None = None
+        if events.own.events:
+            own = EventValues(system, events.own, setup.parameters, cases)
+            self._instants = Instants(system, events.own, own, engine.ahead, engine.event_records)
+        self.values = _Values(self._kernels, own)
         contact = system.find(ExactContactElement)
         assert contact is not None
         element = contact.element
@@ -459,85 +442,59 @@ class ExactRun(AdaptiveRun):
         self._peak_states = slice(
             self._mode_states.stop, self._mode_states.stop + len(element.peak_names()) * count
         )
-        own = self._own_values
-        self._instants = None
-        if own is not None:
-            self._instants = Instants(system, events.own, own, self._ahead, self.event_records)
         # whether the latest change left the motion smooth
         self._is_smooth = False
         # when cases changed last, and how often at that instant
         self._latest: dict[int, tuple[float, int]] = {}
 
-    def _event_values(self, setup: "RunSetup", events: Watch, cases: int | None) -> EventValues:
-        own = self._watch.own
-        self._own_values = None
-        if own.events:
-            self._own_values = EventValues(self.system, own, setup.parameters, cases)
-        return _Values(self._kernels, self._own_values)
-
-    # steps end at recorded times: contacts are looked for in eighths of steps
-
-    def _stop(self) -> float:
-        recorded = self.done - self.done % self._every + self._every
-        return min(super()._stop(), self.begin + recorded * self.dt)
-
-    def advance(self, end: int) -> None:
-        """Continue by steps of the grid; the forces are those of the time reached."""
-        super().advance(end)
-        self._show_forces()
-
-    def start_events(self) -> None:
+    def start(self) -> None:
         """Decide the contact modes at the start, then handle the events there."""
-        for case in [int(c) for c in self.running]:
-            self._change(case, self.time, self.state[case], (), TOUCHING_GAP)
-        self._show_forces()
+        engine = self.engine
+        time = engine.time
+        for case in [int(c) for c in engine.running]:
+            self._change(case, time, engine.state[case], (), TOUCHING_GAP)
+        self.reached()
         if self._instants is None:
             return
-        cases = self.running
-        found = self._instants.starting(cases, self.state[cases], self.held[cases], self.time)
+        cases = engine.running
+        found = self._instants.starting(cases, engine.state[cases], engine.held[cases], time)
         for _, met in found:
             instant = self._instants.happen(met)
-            self.state = self.state.copy()
-            self.state[met.case] = instant.row
+            engine.state = engine.state.copy()
+            engine.state[met.case] = instant.row
             self._take_sides(met.case, instant.sides, instant.until)
             if instant.ended is not None or instant.endless is not None:
-                self._end(met.case, instant.ended, instant.endless, self.time)
+                engine.end_case(met.case, instant.ended, instant.endless, time)
             elif instant.acted:
-                self._change(met.case, self.time, instant.row, (), EVENT_GAP)
-        self._show_forces()
+                self._change(met.case, time, instant.row, (), EVENT_GAP)
+        self.reached()
 
-    def sample(self) -> None:
-        """Sample the traced controller; forces jump, which may end contact modes."""
-        super().sample()
-        self._check_modes()
-
-    def _restart(self, cases: Cases) -> None:
-        self._check_modes()
-        super()._restart(np.intersect1d(cases, self.running))
-
-    def _check_modes(self) -> None:
+    def jumped(self) -> None:
         """Decide modes anew where a jump of commands has ended them."""
-        for case in [int(c) for c in self.running]:
-            now = self._kernels.look(case, self.state[case], self.held[case], self.time)
+        engine = self.engine
+        for case in [int(c) for c in engine.running]:
+            now = self._kernels.look(case, engine.state[case], engine.held[case], engine.time)
             if (now.margins < -1e-9).any():
-                self._change(case, self.time, self.state[case], (), EVENT_GAP)
-                self._go_on_from(case, self.state[case], self.time)
+                self._change(case, engine.time, engine.state[case], (), EVENT_GAP)
+                engine.go_on_from(case, engine.time)
 
-    def _show_forces(self) -> None:
+    def reached(self) -> None:
         """Write contact forces of the time reached among the held values, for records."""
-        self.held = self.held.copy()
+        engine = self.engine
+        engine.held = engine.held.copy()
         count = len(self._names)
-        for case in [int(c) for c in self.running]:
-            now = self._kernels.look(case, self.state[case], self.held[case], self.time)
-            shown = self.held[case, self._point_states].reshape(count, -1)
-            modes = self._modes(self.held[case])[:, 0]
+        for case in [int(c) for c in engine.running]:
+            held = engine.held[case]
+            now = self._kernels.look(case, engine.state[case], held, engine.time)
+            shown = held[self._point_states].reshape(count, -1)
+            modes = self._modes(held)[:, 0]
             closed = (modes != OPEN) & (modes != IDLE)
             shown[:, :3] = np.where(closed[:, None], now.force, 0.0)
             shown[:, 3] = modes == STICKS
-            if self.done % self._every == 0:
+            if engine.is_at_row:
                 # elsewhere native calls end as the wall clock has it
-                self._raise_peaks(self.held[case], shown[:, :3], 0)
-                self._turn_slips(case, now)
+                self._raise_peaks(held, shown[:, :3], 0)
+                self._turn_slips(held, now)
 
     def _raise_peaks(self, held: Array, now: Array, place: int) -> None:
         """Raise the peaks of all points among held values.
@@ -550,9 +507,9 @@ class ExactRun(AdaptiveRun):
         peaks = held[self._peak_states].reshape(len(self._names), -1)[:, place]
         np.maximum(peaks, np.sum(now * now, axis=1), out=peaks)
 
-    def _turn_slips(self, case: int, now: _Contacts) -> None:
+    def _turn_slips(self, held: Array, now: _Contacts) -> None:
         """Take the directions of slip anew at recorded times, at which steps end; forces stay."""
-        states = self._modes(self.held[case])
+        states = self._modes(held)
         speed = np.hypot(now.velocity[:, 0], now.velocity[:, 1])
         for k in np.flatnonzero((states[:, 0] == SLIDES) & (speed > NO_SLIP * now.scale)):
             states[k, 1:4] = (now.velocity[k, :2] / speed[k]) @ now.axes[k, :2]
@@ -563,50 +520,20 @@ class ExactRun(AdaptiveRun):
 
     # instants
 
-    def _handle_pending(self, time: float) -> None:
-        """Handle events up to a time."""
-        for case in [int(c) for c in self.running]:
-            known = self._pending.get(case, [])
-            while known and known[0][0] <= time + TIME_TOLERANCE:
-                times = np.array([when for when, _, _ in known])
-                when, places = next(simultaneous(times, np.arange(len(known))))
-                sides = {known[place][1]: known[place][2] for place in places}
-                del known[: len(places)]
-                # located at the end of a bracket, which may reach beyond the time
-                when = min(when, max(time, float(times[0])))
-                when, row = self._sharpened(case, when, min(sides))
-                if not self._happen(case, when, row, sides):
-                    continue
-                known.clear()
-                self._acted[case] = self._acted.get(case, 0) + 1
-                if case in self.outcomes:
-                    break
-                if self._acted[case] > MOST_EVENTS:
-                    self._end_endless(case, when, min(sides))
-                    break
-                self._continue(case, when)
+    def go_on(self, case: int, when: float) -> None:
+        """Continue after events; steps stay as long where modes have not changed."""
+        self.engine.go_on_from(case, when, 2.0 if self._is_smooth else 1.0)
 
-    def _continue(self, case: int, when: float) -> None:
-        """Go on from the state of an instant; steps stay as long where modes have not changed."""
-        if not self._is_smooth:
-            self._go_on_from(case, self.state[case], when)
-            return
-        one = np.array([case])
-        clock = self._clocks(one, when)
-        clock[:, START], clock[:, TIME], clock[:, TRIES] = 2.0, when, 0.0
-        self._keep(self._call(self.memory[one], self.state[one], one, clock), one)
-
-    def _sharpened(self, case: int, when: float, event: int) -> tuple[float, Array]:
+    def located(self, case: int, when: float, event: int) -> tuple[float, Array]:
         """Return time and state of an event, which was located to 1e-12 s, to rounding.
 
         Errors of location accumulate over thousands of bounces.
         """
-        one, held = np.array([case]), self.held[[case]]
+        one, held, at = np.array([case]), self.engine.held[[case]], self.engine.at
 
         def value(time: float) -> tuple[Array, float]:
-            row = self._at(one, np.array([time]))
-            assert self._values is not None
-            return row[0], float(self._values(row, held, np.array([time]), one)[0, event])
+            row = at(one, np.array([time]))
+            return row[0], float(self.values(row, held, np.array([time]), one)[0, event])
 
         row, g = value(when)
         if event >= self._watch.first:
@@ -616,20 +543,20 @@ class ExactRun(AdaptiveRun):
         if not (slope < 0.0 and g <= 0.0):
             return when, row
         sharper = when - min(g / slope, 4.0 * TIME_TOLERANCE)
-        return sharper, self._at(one, np.array([sharper]))[0]
+        return sharper, at(one, np.array([sharper]))[0]
 
-    def _happen(self, case: int, when: float, row: Array, sides: Mapping[int, float]) -> bool:
-        """Handle events of one case; return whether its motion changes."""
-        first = self._watch.first
+    def happen(self, case: int, when: float, row: Array, sides: Mapping[int, float]) -> bool:
+        """Let events of one case happen; return whether its motion changes."""
+        engine, first = self.engine, self._watch.first
         own = {k - first: side for k, side in sides.items() if k >= first}
         acted = False
         if own:
             assert self._instants is not None
-            instant = self._instants.happen(Meeting(case, when, row, self.held[case], own))
+            instant = self._instants.happen(Meeting(case, when, row, engine.held[case], own))
             row, acted = instant.row, instant.acted
             if instant.ended is not None or instant.endless is not None:
-                self.state[case] = row
-                self._end(case, instant.ended, instant.endless, when)
+                engine.state[case] = row
+                engine.end_case(case, instant.ended, instant.endless, when)
                 return True
             if acted:
                 self._take_sides(case, instant.sides, instant.until)
@@ -643,17 +570,10 @@ class ExactRun(AdaptiveRun):
     def _take_sides(self, case: int, sides: Array, until: Array) -> None:
         """Assume sides of zero of the user's events."""
         first = self._watch.first
-        self.sides[case, first:], self.until[case, first:] = sides, until
+        self.engine.sides[case, first:], self.engine.until[case, first:] = sides, until
 
-    def _end(self, case: int, ended: str | None, endless: str | None, when: float) -> None:
-        self._end_by_events(
-            np.array([case]),
-            {} if ended is None else {0: ended},
-            {} if endless is None else {0: endless},
-            np.array([when]),
-        )
-
-    def _end_endless(self, case: int, when: float, event: int) -> None:
+    def end_endless(self, case: int, when: float, event: int) -> None:
+        """End a case in which an event or a contact changes without end."""
         name = self._watch.events[event].name
         if event < self._watch.first:
             name = self._names[event // EVENTS_PER_POINT]
@@ -661,8 +581,8 @@ class ExactRun(AdaptiveRun):
             f"contact {name!r} changes without end from {when:.9g} s on (Zeno behavior); record "
             "more often, or simulate with contact=tb.RigidContact()"
         )
-        self.close_as(case, "zeno", when, message, event=name)
-        self.leave(np.array([case]))
+        self.engine.close_as(case, "zeno", when, message, event=name)
+        self.engine.leave(np.array([case]))
 
     def _change(
         self,
@@ -684,38 +604,39 @@ class ExactRun(AdaptiveRun):
             near: Gap up to which shapes touch [m].
             goes_on: Whether the last step is the motion before and, in the same modes, after it.
         """
-        impacts = len(self.event_records)
-        before = self._modes(self.held[case])[:, 0].copy()
+        engine, records = self.engine, self.engine.event_records
+        impacts = len(records)
+        before = self._modes(engine.held[case])[:, 0].copy()
         last, times = self._latest.get(case, (-np.inf, 0))
         times = times + 1 if when - last <= TIME_TOLERANCE else 1
         self._latest[case] = (when, times)
         try:
             found = self._decided(case, when, row, met, near, goes_on)
         except SecondOrderCollisionError as error:
-            found = _Change(row, self.held[case].copy(), [], str(error))
-        self.state, self.held = self.state.copy(), self.held.copy()
-        self.state[case], self.held[case] = found.row, found.held
+            found = _Change(row, engine.held[case].copy(), [], str(error))
+        engine.state, engine.held = engine.state.copy(), engine.held.copy()
+        engine.state[case], engine.held[case] = found.row, found.held
         nq, nv = self.system.model.nq, self.system.model.nq + self.system.model.nv
         parts = row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy()
-        self.event_records += [EventRecord(name, t, case, *parts) for name, t in found.records]
-        after = self._modes(self.held[case])[:, 0]
-        self._is_smooth = len(self.event_records) == impacts and np.array_equal(before, after)
+        records += [EventRecord(name, t, case, *parts) for name, t in found.records]
+        after = self._modes(engine.held[case])[:, 0]
+        self._is_smooth = len(records) == impacts and np.array_equal(before, after)
         first = self._watch.first
-        self.sides[case, :first], self.until[case, :first] = 1.0, when
+        engine.sides[case, :first], engine.until[case, :first] = 1.0, when
         problem = found.problem
         if not problem and times > MOST_ROUNDS:
             problem = f"contacts of {self.system.model.name!r} change without end"
         if problem:
             message = f"diverged at {when:.9g} s: {problem}"
-            self.close_as(case, "diverged", when, message, quantity="contact force")
-            self.leave(np.array([case]))
+            engine.close_as(case, "diverged", when, message, quantity="contact force")
+            engine.leave(np.array([case]))
 
     def _decided(
         self, case: int, when: float, row: Array, met: Sequence[int], near: float, goes_on: bool
     ) -> _Change:
         """Return state, modes and records after an instant."""
         look, names = self._kernels.look, self._names
-        held = self.held[case].copy()
+        held = self.engine.held[case].copy()
         states = self._modes(held).copy()
         before = states[:, 0]
         records: list[tuple[str, float]] = []
@@ -731,7 +652,7 @@ class ExactRun(AdaptiveRun):
         # past the end of a slip its friction would go on
         if goes_on and spent.any() and not (ended[:, 1] & (before != STICKS)).any():
             late = np.array([when + LOOK_AHEAD])
-            ahead = look(case, self._at(np.array([case]), late)[0], held, float(late[0]))
+            ahead = look(case, self.engine.at(np.array([case]), late)[0], held, float(late[0]))
         for _ in range(MOST_ROUNDS):
             approaching = touched & (now.velocity[:, 2] < -AT_REST * now.scale)
             if not approaching.any():

@@ -1,7 +1,15 @@
-"""Cases of a run: their states, which are running, and outcomes of the others."""
+"""The engine: states of all cases, advanced until something stops it.
 
+`Engine.advance` takes steps up to a step of the grid of times, and returns why it stopped. It knows
+nothing of who waits there: runs (`run.py`) record rows, let sensors look and call controllers
+between two stretches. Steps are equal (`equal_steps.py`) or adaptive (`adaptive_steps.py`). A case
+that an event or a non-finite value ends keeps its state and gets an outcome; the others go on.
+"""
+
+import time as wall
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -12,15 +20,42 @@ from tiburon.simulation.events import Instants, Watch
 from tiburon.simulation.recorder import RowWriter
 from tiburon.simulation.system import System
 
+if TYPE_CHECKING:
+    from tiburon.simulation.run import RunSetup
+
 Cases: TypeAlias = NDArray[np.intp]
 """Numbers of cases."""
+
+CHUNK_SECONDS = 0.02
+"""Wall-clock time after which native code returns to Python [s]."""
+
+FIRST_STEPS = 1
+"""Fewest steps of the first call, before the pace is known."""
+
+PARTED_STEPS = 256
+"""Steps of a call of a robot in parts: processes exchange messages in every step, and the clocks of
+two processes would not agree on another number."""
+
+MAX_CALL_GROWTH = 8
+"""Factor by which the number of steps may grow from one call to the next."""
 
 MAX_DIAGNOSED_CASES = 32
 """Diverged cases whose cause is searched by taking the step again."""
 
 
-class RunCases:
-    """Base of runs with equal and with adaptive steps.
+class Stop(Enum):
+    """Why an engine stopped."""
+
+    REACHED = "the step asked for is reached"
+    PAUSED = "a row to record or the wall clock asks for a look before that step"
+    ENDED = "no case goes on"
+
+
+REACHED, PAUSED, ENDED = Stop
+
+
+class Engine:
+    """Base of what takes equal and what takes adaptive steps.
 
     Attributes:
         system: The system.
@@ -42,22 +77,29 @@ class RunCases:
         is_running: Whether any case continues.
         writer: Where rows go; set before the first step.
         readings: Latest sensor readings, shape (cases, channels); None without sensors.
-        check_budget: Called between native calls of unknown length; raises what ends the run.
+        check: Called between native calls of unknown length; raises what ends the run.
+        reads_in_place: Whether steps read the held values where they are, so that `commanded` does
+            nothing.
     """
 
     def __init__(
         self,
         system: System,
+        setup: "RunSetup",
+        events: Watch | None,
         state: Array,
         held: Array,
-        begin: float,
-        dt: float,
-        events: Watch | None = None,
+        one: bool,
     ) -> None:
-        """Put cases at their start."""
+        """Put cases at their start; with `one`, the only case is one robot."""
         self.system = system
         self.state, self.held = state, held
-        self.begin, self.dt = begin, dt
+        self.begin, self.dt = setup.begin, setup.dt
+        self.method, self._parameters = setup.method, setup.parameters
+        self._every, self._last = setup.record_every, setup.steps
+        self._one, self._threads = one, setup.threads
+        # size of the batch for kernels
+        self._batch = None if one else len(state)
         self.done = 0
         self.asked = -1
         self.outcomes: dict[int, Outcome] = {}
@@ -70,9 +112,14 @@ class RunCases:
         self.is_running = True
         self.writer: RowWriter | None = None
         self.readings: Array | None = None
-        self.check_budget: Callable[[], object] = lambda: None
+        self.check: Callable[[], object] = lambda: None
+        self.reads_in_place = False
         self._alive: Cases | None = None
         self.shared_outcome: SharedOutcome | None = None
+        # steps of a native call at most, and whether they follow the wall clock
+        self._limit, self._is_timed = 0, True
+        if system.partition is not None and system.partition.has_partners:
+            self._limit, self._is_timed = PARTED_STEPS, False
 
     @property
     def time(self) -> float:
@@ -80,9 +127,53 @@ class RunCases:
         return self.begin + self.done * self.dt
 
     @property
+    def is_at_row(self) -> bool:
+        """Whether the time reached is that of a recorded row."""
+        return not self.done % self._every
+
+    @property
     def running(self) -> Cases:
         """Numbers of the running cases."""
         return np.arange(len(self.state)) if self._alive is None else self._alive
+
+    def advance(self, until: int) -> Stop:
+        """Take steps, up to step `until` at most, and record rows on the way; return why it ends.
+
+        Rows at the step that is reached wait for `record`: commands at its time may be yet to come.
+        """
+        begin, limit = self.done, self._limit
+        if not limit:
+            limit = self._limit = max(FIRST_STEPS, self.first_steps(0.1 * CHUNK_SECONDS))
+        if begin + limit >= until:
+            self._step_to(until)
+        else:
+            start = wall.perf_counter()
+            self._step_to(begin + limit)
+            if self._is_timed:
+                # only as many steps as fit into a call, and no sudden growth
+                pace = (self.done - begin) / max(wall.perf_counter() - start, 1e-12)
+                self._limit = max(1, min(int(CHUNK_SECONDS * pace), MAX_CALL_GROWTH * limit))
+        if not self.is_running:
+            return ENDED
+        return REACHED if self.done == until else PAUSED
+
+    def _step_to(self, end: int) -> None:
+        """Take at least one step of the running cases, up to step `end` at most."""
+        raise NotImplementedError
+
+    def first_steps(self, seconds: float) -> int:
+        """Return a number of steps that is likely to take no longer than a time [s]."""
+        raise NotImplementedError
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays that a checkpoint keeps."""
+        raise NotImplementedError
+
+    def begin_steps(self) -> None:
+        """Do what the first step of a run needs: contact forces, sampled commands."""
+
+    def resume(self, fresh: Array | None) -> None:
+        """Continue an earlier part; cases with `fresh` 1 start multi-step methods again."""
 
     def parts(self) -> list[Array]:
         """Return position, velocity and continuous states of the one robot; to be copied."""
@@ -99,9 +190,13 @@ class RunCases:
         return shown
 
     def record(self) -> None:
-        """Record the row of the present step; its commands are known now."""
+        """Record the row of the present step; its commands are known now.
+
+        Nothing is recorded of times that no case has reached; all have reached the start.
+        """
+        if self.done and not self.is_running:
+            return
         assert self.writer is not None
-        # all cases have reached the start, also those that end there
         state = self.shown() if self.done else self.state
         self.writer.write(self.time, state, self.held, self.readings)
 
@@ -205,7 +300,7 @@ class RunCases:
         """Return the arrays of a checkpoint that belong to events."""
         return {} if self.events is None else {"sides": self.sides, "until": self.until}
 
-    def _start_events(self, instants: Instants) -> None:
+    def start_by(self, instants: Instants) -> None:
         """Handle events at the start of the run."""
         ended: dict[int, str] = {}
         endless: dict[int, str] = {}
@@ -221,9 +316,14 @@ class RunCases:
                 ended[place] = instant.ended
             if instant.endless is not None:
                 endless[place] = instant.endless
-        self._end_by_events(cases, ended, endless, np.full(len(cases), self.time))
+        self.end_by_events(cases, ended, endless, np.full(len(cases), self.time))
 
-    def _end_by_events(
+    def end_case(self, case: int, ended: str | None, endless: str | None, time: float) -> None:
+        """End one case by a terminal event, or by one that happens without end, if there is one."""
+        names = [{} if name is None else {0: name} for name in (ended, endless)]
+        self.end_by_events(np.array([case]), names[0], names[1], np.array([time]))
+
+    def end_by_events(
         self, cases: Cases, ended: Mapping[int, str], endless: Mapping[int, str], time: Array
     ) -> Cases:
         """End cases with a terminal event or Zeno behavior, by their places; return which."""

@@ -11,11 +11,10 @@ import pytest
 import tiburon as tb
 from tests.integrators import integrator
 from tests.robots import double_pendulum
+from tiburon.native.row_loop import CheckedLoop, RowLoop
 from tiburon.results import store as store_module
-from tiburon.simulation import fixed_run as fixed_run_module
-from tiburon.simulation import recorder
+from tiburon.simulation import recorder, step_plan
 from tiburon.simulation import run as run_module
-from tiburon.simulation.fixed_run import FixedRun
 
 RANDOM = np.random.default_rng(20261116)
 
@@ -48,7 +47,8 @@ def both_ways(monkeypatch, model, duration, **keywords):
     """Run in native calls and by checked calls of one step, compare all, and return the first."""
     native = tb.simulate(model, duration, **keywords)
     with monkeypatch.context() as patch:
-        patch.setattr(FixedRun, "_run", FixedRun._run_interpreted)
+        for name in ("run_one", "run_many", "blocked_job"):
+            patch.setattr(RowLoop, name, getattr(CheckedLoop, name))
         single = tb.simulate(model, duration, **keywords)
     compare(native, single)
     return native
@@ -123,7 +123,7 @@ def test_number_of_steps_per_call_changes_no_bit(monkeypatch):
         whole = tb.simulate(model, 0.05, **keywords)
         for most in (1, 4, 7):
             with monkeypatch.context() as patch:
-                patch.setattr(fixed_run_module, "PLAN_STEPS", most)
+                patch.setattr(step_plan, "PLAN_STEPS", most)
                 compare(tb.simulate(model, 0.05, **keywords), whole)
 
 
@@ -254,7 +254,7 @@ def test_ctrl_c_keeps_the_computed_rows(monkeypatch, shape):
     keywords = {"record": tb.Record(every=1), **start(model, shape)}
     whole = tb.simulate(model, 0.2, **keywords)
     monkeypatch.setattr(run_module, "INTERVAL", 0.0)
-    monkeypatch.setattr(fixed_run_module, "PLAN_STEPS", 16)
+    monkeypatch.setattr(step_plan, "PLAN_STEPS", 16)
 
     def stop(done, duration):
         if done > 0.05:
@@ -383,7 +383,7 @@ def test_sparse_rows_are_stored_with_intermediate_checkpoints(monkeypatch, tmp_p
             super().wrote(times, lasting, whole=whole)
 
     monkeypatch.setattr(recorder, "MAX_ROW_DELAY", -1.0)
-    monkeypatch.setattr(fixed_run_module, "PLAN_STEPS", 250)
+    monkeypatch.setattr(step_plan, "PLAN_STEPS", 250)
     monkeypatch.setattr(run_module, "RowWriter", Watched)
     found = tb.simulate(
         tb.load("pendulum"),
@@ -453,7 +453,7 @@ def test_cases_that_diverge_between_rows_leave_others_their_bits(monkeypatch):
 @pytest.mark.parametrize("lanes", [2, 4, 8])
 def test_lane_blocked_values_that_are_put_back_are_read_again(lanes):
     """The cases of a group follow each other element by element; the last case fills its group."""
-    plan = fixed_run_module._Plan(0, 10, 5, {"q": 3, "u": 70}, 11, (0.0,) * 9, recorded=True)
+    plan = step_plan.StepPlan(0, 10, 5, {"q": 3, "u": 70}, 11, (0.0,) * 9, recorded=True)
     plan._lanes["u"] = lanes
     values = {"q": RANDOM.random((11, 3)), "u": RANDOM.random((11, 70))}
     plan.put(3, values)
