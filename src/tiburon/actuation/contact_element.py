@@ -81,6 +81,11 @@ class ContactElement(Element):
         """Names of all contact points."""
         return self._known.point_names
 
+    @property
+    def moment_places(self) -> dict[int, int]:
+        """Place of the mean moment of each point that has one, from the end of the states."""
+        return {}
+
     def own_state_names(self) -> tuple[str, ...]:
         """Return the names of the discrete states beside those of the points."""
         return ()

@@ -16,7 +16,7 @@ from tiburon.actuation.exact_contact import ExactContactElement
 from tiburon.actuation.rigid_contact import LAWS, RigidContactElement
 from tiburon.argument_checks import is_number
 from tiburon.arguments import public
-from tiburon.contact.candidates import acts_by_default, refuse_meshes
+from tiburon.contact.candidates import acts_by_default, refuse_meshes, refuse_turning
 from tiburon.contact.compliant import ContactLaw
 from tiburon.contact.rigid import TOLERANCE
 from tiburon.errors import DomainError, ModelError, OptionError, shown
@@ -117,6 +117,8 @@ class RigidContact(ContactModel):
                 f"RigidContact: law 'convex' is solved for up to {MOST_COLUMNS} velocities, got "
                 f"{model.nv} of model {model.name!r}; write tb.RigidContact()"
             )
+        if found is not None and self.law == "convex":
+            refuse_turning(found.candidates, "RigidContact(law='convex')")
         return None if found is None else replace(found, law=self.law, tolerance=self.tolerance)
 
 
@@ -144,7 +146,7 @@ class CompliantContact(ContactModel):
     def element(self, model: Model, world: World) -> Element | None:
         """Return the contacts; see `ContactModel.element`."""
         found = CompliantContactElement.of(model, world, self.pairs)
-        _refuse_meshes(self, found)
+        _refuse(self, found)
         return None if found is None else replace(found, law=self.law)
 
 
@@ -165,7 +167,7 @@ class ExactContact(ContactModel):
     def element(self, model: Model, world: World) -> Element | None:
         """Return the contacts; see `ContactModel.element`."""
         found = ExactContactElement.of(model, world, self.pairs)
-        _refuse_meshes(self, found)
+        _refuse(self, found)
         return found
 
 
@@ -247,7 +249,9 @@ def contact_elements(model: Model, world: World, contact: Any) -> tuple[Element,
     return () if checked is None else checked.elements(model, world)
 
 
-def _refuse_meshes(contact: ContactModel, found: ContactElement | None) -> None:
-    """Refuse meshes, whose contacts are located between steps."""
+def _refuse(contact: ContactModel, found: ContactElement | None) -> None:
+    """Refuse meshes, whose contacts are located between steps, and friction against turning."""
     if found is not None:
-        refuse_meshes(found.candidates, f"contact={type(contact).__name__}(...)", hulls=True)
+        what = f"contact={type(contact).__name__}(...)"
+        refuse_meshes(found.candidates, what, hulls=True)
+        refuse_turning(found.candidates, what)

@@ -42,6 +42,16 @@ OWN_STATES = (
 )
 """Discrete states beside those of the points."""
 
+MOMENT_STATES = (
+    *(f"moment_at_end_{axis}" for axis in "xyz"),
+    *(f"moment_{axis}" for axis in "xyz"),
+    "spin_sticking",
+    "roll_sticking",
+)
+"""Discrete states of a contact point with torsional or rolling friction: its moment on the first
+body, world axes, with the directions of the end of the last step, and the mean over the step [N m];
+1 if it does not spin, and if it does not roll."""
+
 START = -1.0
 """What the state "acting" is before the first step of a run."""
 
@@ -57,8 +67,9 @@ class RigidContactElement(ContactElement):
     before the first step), and the largest residual so far with its point; the deepest penetration
     at the start of a step so far [m] with its point and time [s]; then the peak force of each
     point; last the joint forces that act within the next step, and those with the lever arms of the
-    end of the last one [N or N m], of joints that turn in world axes; and the force of each point
-    with the directions of the end of the last step [N].
+    end of the last one [N or N m], of joints that turn in world axes; the force of each point with
+    the directions of the end of the last step [N]; and `MOMENT_STATES` of the points whose surfaces
+    may have torsional or rolling friction.
     """
 
     ends_steps: ClassVar[bool] = True
@@ -81,13 +92,32 @@ class RigidContactElement(ContactElement):
             for name in model.v_names
         ]
         points = [f"{name}.force_at_end_{axis}" for name in self.point_names for axis in "xyz"]
-        return (*ContactElement.discrete_state_names(self, model), *joints, *points)
+        names = self.point_names
+        moments = [f"{names[k]}.{part}" for k in self.turning_points for part in MOMENT_STATES]
+        return (*ContactElement.discrete_state_names(self, model), *joints, *points, *moments)
+
+    @property
+    def turning_points(self) -> tuple[int, ...]:
+        """Numbers of the points whose surfaces may have torsional or rolling friction."""
+        return self._known.turning_points
+
+    @property
+    def moment_places(self) -> dict[int, int]:
+        """Place of the mean moment of each of these points, from the end of the states."""
+        width, first = len(MOMENT_STATES), MOMENT_STATES.index("moment_x")
+        points = self.turning_points
+        return {k: first + width * (place - len(points)) for place, k in enumerate(points)}
+
+    @property
+    def _ends(self) -> int:
+        """Number of the states of the ends of steps, which come last."""
+        return 3 * len(self.point_names) + len(MOMENT_STATES) * len(self.turning_points)
 
     def initial_discrete_state(self, model: Model) -> tuple[float, ...]:
         """Return no force; points that touch without slip at the start stick."""
         found = list(ContactElement.initial_discrete_state(self, model))
         found[self._act] = START
-        return (*found, *(0.0,) * (2 * model.nv + 3 * len(self.point_names)))
+        return (*found, *(0.0,) * (2 * model.nv + self._ends))
 
     def parameters(self) -> tuple[float, ...]:
         """Return dimensions and materials of all candidates, then the tolerance."""
@@ -165,6 +195,9 @@ class RigidContactElement(ContactElement):
         )
         after = [y for state in found.states for y in (*state.mean, state.sticking)]
         at_end = [x for state in found.states for x in state.force]
+        for k in self.turning_points:
+            state = found.states[k]
+            at_end += [*state.moment, *state.mean_moment, *state.still]
         if isinstance(points, ActivePoints):
             before = z[self.peak_states]
             own_peaks = picked_rows(points.places, before, 1)
@@ -187,10 +220,14 @@ class RigidContactElement(ContactElement):
     def point_states(self, z: Scalars) -> list[PointState]:
         """Return what each contact point carries from the last step."""
         width, count = len(POINT_STATES), len(self.point_names)
-        at_end = z[len(z) - 3 * count :]
-        return [
+        at_end = z[len(z) - self._ends :]
+        found = [
             PointState(tuple(at_end[3 * k : 3 * k + 3]), z[width * k + 3]) for k in range(count)
         ]
+        for place, k in enumerate(self.turning_points):
+            own = at_end[3 * count + len(MOMENT_STATES) * place :][: len(MOMENT_STATES)]
+            found[k] = found[k]._replace(moment=tuple(own[:3]), still=tuple(own[6:]))
+        return found
 
     @property
     def peak_states(self) -> slice:
@@ -203,7 +240,7 @@ class RigidContactElement(ContactElement):
 
         Those that act come first, then those with the lever arms of the end of the last step.
         """
-        forces = z[self.peak_states.stop : len(z) - 3 * len(self.point_names)]
+        forces = z[self.peak_states.stop : len(z) - self._ends]
         half = len(forces) // 2
         return z[self._act], forces[:half], forces[half:]
 
@@ -223,7 +260,7 @@ class RigidContactElement(ContactElement):
         """
         joints = self.peak_states.stop
         acts = (z[self._act] < 0.5 * START) & (trial[self._act] > 0.5)
-        forces, points = self.acting(trial)[1], trial[len(z) - 3 * len(self.point_names) :]
+        forces, points = self.acting(trial)[1], trial[len(z) - self._ends :]
         still = (0.0,) * len(forces)
         before = (*z[: self._act], 0.0, *z[self._act + 1 : joints])
         return acts, (*before, *forces, *still, *points)
@@ -231,7 +268,7 @@ class RigidContactElement(ContactElement):
     def at_rest(self, z: Scalars) -> Scalars:
         """Return the states with forces that do not act within the next step."""
         act = self._act
-        joints, points = self.peak_states.stop, len(z) - 3 * len(self.point_names)
+        joints, points = self.peak_states.stop, len(z) - self._ends
         return (*z[:act], 0.0, *z[act + 1 : joints], *(0.0,) * (points - joints), *z[points:])
 
     def states_apart(self, z: Scalars) -> Scalars:

@@ -32,6 +32,15 @@ Restitution is Poisson's: impulses of compression are those without restitution;
 removed the speed of approach returns e times as large in decompression. A contact that is closed
 throughout the step has no speed of approach: this is what distinguishes resting from bouncing. A
 bounce that would end within the step it began in goes over into rest that way.
+
+Torsional and rolling friction are contacts of their own beside their point: moments about its
+normal, and about its tangents, in place of tangential impulses, up to their coefficient times the
+normal impulse of the point. The normal impulse p_s of such a contact is that of the point, p_n, by
+a column e of A that both share, s in the normal row of the one and -s in that of the other:
+y_e = s (p_s - p_n), and the law of a normal impulse, u_s = s y_e >= 0 with p_s u_s = 0, has y_e = 0
+for its solution. What the point feels of the column is s y_e, nothing. All that solves contact
+problems, and differentiates them, so holds for these. Their rows are scaled by a length L, by which
+they are as heavy as the normal of the point: p L is a moment.
 """
 
 import functools
@@ -144,6 +153,13 @@ OUT_OF_REACH = 1e30
 MIN_SHARED_POINTS = 3
 """Contact points of a body on the world from which on they share its rows."""
 
+COUPLING = 0.1
+"""Square of s relative to that of the normal row of a point: sweeps carry normal impulses over to
+the contacts of friction against turning, and miss a tenth of their change each."""
+
+MOST_TURNING_LENGTH = 1e6
+"""Length L at most [m]: bodies that hardly turn do not turn."""
+
 MIN_SLIP_SHARE = 1e-6
 """Share of the largest tangential velocity without impulses below which a point does not slip."""
 
@@ -161,6 +177,15 @@ class PointState(NamedTuple):
     mean: Scalars = ()
     """Mean force over the last step, with the directions of both its ends [N]: what changes the
     momentum. Steps do not need it."""
+
+    moment: Scalars = (0.0, 0.0, 0.0)
+    """Moment of torsional and rolling friction, as `force` [N m]."""
+
+    mean_moment: Scalars = (0.0, 0.0, 0.0)
+    """The same over the last step, as `mean` [N m]."""
+
+    still: Scalars = (0.0, 0.0)
+    """Whether it touched without spinning, and without rolling: 1 or 0."""
 
 
 class BoundRow(NamedTuple):
@@ -197,6 +222,19 @@ class BoundRow(NamedTuple):
 
     offset: Scalar = 0.0
     """What friction sees besides the velocity along the row [m/s or rad/s]."""
+
+
+class TurningContact(NamedTuple):
+    """Torsional or rolling friction of a point, as a contact of its own; see above."""
+
+    point: int
+    """Number of the point."""
+
+    axes: tuple[int, ...]
+    """Axes of the point about which it acts: the normal, or both tangents."""
+
+    length: Scalar
+    """L [m]."""
 
 
 class RowGroup(NamedTuple):
@@ -273,6 +311,9 @@ class Compliance(NamedTuple):
 
     shoes: tuple[Scalar, ...] = ()
     """Square of the normal row of each `BoundRow`; 0 for stops."""
+
+    turning: tuple[TurningContact, ...] = ()
+    """Friction against turning, whose rows come last."""
 
     held: tuple[int, ...] = ()
     """Velocity variables that no impulse changes."""
@@ -488,11 +529,25 @@ def compliance_of(
         ]
 
     rows = permitted(rows)
+    size, shoes = width, []
+    turning: list[TurningContact] = []
+    turning_rows: list[list[ContactRow]] = []
+    if bounds is not None:
+        at = _rows_of_points(forms)
+        for k, point in enumerate(points):
+            for axes in _turning_axes(point):
+                moments = permitted([scaled(row) for row in _turning_jacobian(point, axes, held)])
+                length, coupling = _turning_scale(rows[at[k] + 2], moments)
+                rows[at[k] + 2] = {**rows[at[k] + 2], size: -coupling}
+                tangents = [{i: length * x for i, x in row.items()} for row in moments]
+                none: list[ContactRow] = [{}] * (2 - len(axes))
+                turning_rows.append([*tangents, *none, {size: coupling}])
+                turning.append(TurningContact(k, axes, length))
+                size += 1
     groups, start = [], 0
     for one in forms:
         groups.append(RowGroup(one.form, rows[start : start + one.size], one.numbers))
         start += one.size
-    size, shoes = width, []
     joint_rows, rows = rows[of_points:], rows[:of_points]
     for bound, along in zip(bounds or (), joint_rows, strict=True):
         if bound.friction is None:
@@ -510,6 +565,9 @@ def compliance_of(
             three = [along, {}, {size: np.sqrt(square)}]
             shoes.append(square)
             size += 1
+        groups.append(RowGroup(OWN, three, [()]))
+        rows += three
+    for three in turning_rows:
         groups.append(RowGroup(OWN, three, [()]))
         rows += three
 
@@ -543,7 +601,52 @@ def compliance_of(
         felt=felt,
         gathered=gathered,
         shoes=tuple(shoes),
+        turning=tuple(turning),
     )
+
+
+def _rows_of_points(forms: Sequence["_Form"]) -> list[int]:
+    """Return for each point the number of its first row, or of the first of those it shares."""
+    found, start = [], 0
+    for one in forms:
+        found += [start] * len(one.numbers)
+        start += one.size
+    return found
+
+
+def _turning_axes(point: PointRows) -> list[tuple[int, ...]]:
+    """Return the axes of each contact of friction against turning."""
+    spins, rolls = point.resists
+    return [axes for axes, some in (((2,), spins), ((0, 1), rolls)) if some]
+
+
+def _turning_jacobian(
+    point: PointRows, axes: Sequence[int], held: Collection[int]
+) -> list[ContactRow]:
+    """Return the rows of the relative angular velocity along some axes."""
+    rows = [point.turning[axis] for axis in axes]
+    return _without(rows, held) if held else rows
+
+
+def _turning_scale(normal: ContactRow, moments: Sequence[ContactRow]) -> tuple[Scalar, Scalar]:
+    """Return the length L of a contact of friction against turning, and s of its column.
+
+    Solutions do not depend on them, nor do derivatives.
+
+    Args:
+        normal: Normal row of A of the point.
+        moments: Rows of A of the angular velocity.
+    """
+    stiff, *squares = (
+        _sum_of_products(list(row.values()), list(row.values())) for row in (normal, *moments)
+    )
+    turns = sum(squares) * (1.0 / len(moments))
+    # what does not turn, or moves along the normal, has any scale
+    least = turns + stiff * (1.0 / MOST_TURNING_LENGTH**2)
+    some = stiff > 0.0
+    length = np.sqrt(np.where(some, stiff / np.where(some, least, 1.0), 1.0))
+    square = np.where(some, stiff, np.where(turns > 0.0, turns, 1.0))
+    return frozen(length), frozen(np.sqrt(COUPLING * square))
 
 
 def _without(rows: Sequence[ContactRow], held: Collection[int]) -> list[ContactRow]:
@@ -844,6 +947,121 @@ def contact_problem(
     )
 
 
+class _PosedTurning(NamedTuple):
+    """Friction against turning in a contact problem; see `ContactProblem`."""
+
+    b: Scalars
+    mu: Scalar
+    guess: Scalars
+    turned: Scalars
+    stuck: Scalar
+
+
+def _posed_turning(
+    turning: Sequence[TurningContact],
+    points: Sequence[PointRows],
+    surfaces: Sequence[Surface],
+    states: Sequence[PointState],
+    problem: ContactProblem,
+    v_free: Sequence[Scalar],
+    h: Scalar,
+) -> list[_PosedTurning]:
+    """Pose the friction against turning of all points."""
+    found = []
+    known: dict[int, tuple[Scalars, Scalars, Scalars]] = {}
+    for one in turning:
+        k = one.point
+        if k not in known:
+            point = points[k]
+            rates = point.turning_rate(v_free)
+            start = point.start or point.axes[2]
+            known[k] = (rates, *_moment_carried_on(states[k], point.axes, start, rates, h))
+        found.append(
+            _turning_contact(one, *known[k], surfaces[k][-2:], states[k], problem.guess[3 * k + 2])
+        )
+    return found
+
+
+def _moment_carried_on(
+    state: PointState,
+    axes: tuple[Vec3, Vec3, Vec3],
+    before: Vec3,
+    rates: Scalars,
+    h: Scalar,
+) -> tuple[Scalars, Scalars]:
+    """Return the moment of the last step as `_carried_on` does, turned with that of rolling."""
+    moment = PointState(state.moment, state.still[1])
+    return _carried_on(moment, axes, before, (rates[0], rates[1]), h)
+
+
+def _turning_contact(
+    one: TurningContact,
+    rates: Scalars,
+    carried: Scalars,
+    turned: Scalars,
+    friction: Sequence[Scalar],
+    state: PointState,
+    pressed: Scalar,
+) -> _PosedTurning:
+    """Pose torsional or rolling friction of a point.
+
+    Args:
+        one: Which of the two.
+        rates: Relative angular velocity along the axes of the point [rad/s].
+        carried: Moment of the last step along them, as an impulse [N m s].
+        turned: By how much it differs without the turning of the axes.
+        friction: Torsional and rolling coefficients [m].
+        state: What the point carries from the step before.
+        pressed: Normal impulse of the point from which solvers start [N s].
+    """
+    spins = len(one.axes) == 1
+    over = 1.0 / one.length
+    none = (0.0,) * (2 - len(one.axes))
+    return _PosedTurning(
+        (*(one.length * rates[axis] for axis in one.axes), *none, 0.0),
+        over * (friction[0] if spins else friction[1]),
+        (*(over * carried[axis] for axis in one.axes), *none, pressed),
+        (*(over * turned[axis] for axis in one.axes), *none, 0.0),
+        state.still[0 if spins else 1],
+    )
+
+
+def _turning_after(
+    state: PointState,
+    axes: tuple[Vec3, Vec3, Vec3],
+    parts: Sequence[tuple[TurningContact, Scalar, Sequence[Scalar], Sequence[Scalar], Scalar]],
+    opened: Scalar,
+    still: Scalar,
+    per_time: Scalar,
+) -> PointState:
+    """Return what a contact point carries on, with its friction against turning.
+
+    Args:
+        state: What it carries on without.
+        axes: Its axes.
+        parts: Of torsional and of rolling friction the contact, its coefficient, impulse, that of
+            the last step with the directions of the start less itself, and slip per impulse.
+        opened: Whether the step left the point open: 1 or 0.
+        still: Square of the slip velocity up to which it sticks [m^2/s^2].
+        per_time: -1 over the length of the step [1/s].
+    """
+    impulse: list[Scalar] = [0.0] * 3
+    mean: list[Scalar] = [0.0] * 3
+    stays = list(state.still)
+    for one, mu, p, turned, slip in parts:
+        for place, axis in enumerate(one.axes):
+            impulse[axis] = one.length * p[place]
+            mean[axis] = one.length * (p[place] + 0.5 * turned[place])
+        square = slip * slip * (p[0] * p[0] + p[1] * p[1])
+        sticks = (p[2] > 0.0) & (mu > 0.0) & (square <= still)
+        stays[0 if len(one.axes) == 1 else 1] = np.where(sticks, 1.0, 0.0)
+    return state._replace(
+        moment=tuple(np.where(opened > 0.5, 0.0, per_time * x) for x in of_axes(axes, impulse)),
+        mean_moment=tuple(per_time * x for x in of_axes(axes, mean)),
+        still=tuple(stays),
+    )
+
+
 def _any_jumped(jumps: Sequence[Scalar], pushes: Sequence[Scalar]) -> Scalar:
     """Return whether some point that pushed in the last step has jumped: 1 or 0."""
     found: Scalar = 0.0
@@ -1027,9 +1245,14 @@ def rigid_step(
         _posed_bound(bound, square, v_free, h)
         for bound, square in zip(bounds, compliance.shoes, strict=True)
     ]
+    turning = compliance.turning
+    owners = [one.point for one in turning]
+    turns = _posed_turning(turning, points, surfaces, states, problem, v_free, h)
     groups, rows = compliance.laid_out()
     most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
     between = [k for k, point in enumerate(points) if point.between]
+    first = count + len(joints)
+    between += [first + k for k, owner in enumerate(owners) if points[owner].between]
     lag = _lag(acting, problem.jumped)
     turned = _acting_impulses(acting, problem.turned, problem.jumped)
     found = ContactStep(compliance.size, groups, most, convex=convex, between=between).apply(
@@ -1037,31 +1260,41 @@ def rigid_step(
             *rows,
             *b,
             *(x for one in joints for x in one.b),
+            *(x for one in turns for x in one.b),
             *mu,
             *(one.mu for one in joints),
+            *(one.mu for one in turns),
             *(one.approach for one in closing),
             *(one.closing.approach for one in joints),
+            *(closing[k].approach for k in owners),
             *(one.share for one in closing),
             *(one.closing.share for one in joints),
+            *(closing[k].share for k in owners),
             *(surface.restitution for surface in surfaces),
             *(0.0 for _ in joints),
+            *(surfaces[k].restitution for k in owners),
             *problem.ends,
             *(one.end for one in joints),
+            *(0.0 for _ in turns),
             *guess,
             *(x for one in joints for x in one.guess),
+            *(x for one in turns for x in one.guess),
             *(state.sticking for state in states),
             *(bound.stuck for bound in bounds),
+            *(one.stuck for one in turns),
             h,
             tolerance,
             *_acting_impulses(acting, guess, problem.jumped),
             *(0.0,) * (3 * len(joints)),
+            *_acting_impulses(acting, [x for t in turns for x in t.guess], problem.jumped),
             *_felt_impulses(acting, compliance, problem.jumped),
             *(lag,) * count,
             *(0.0,) * len(joints),
+            *(lag,) * len(turns),
             lag,
         ]
     )
-    total = count + len(joints)
+    total = first + len(turns)
     p, y, shifts, slip, acted, (fastest, *report) = _parts(found, total, compliance.size)
     change = [a - b for a, b in zip(y, acted, strict=True)]
     shifted = compliance.response([a - 0.5 * b for a, b in zip(shifts, acted, strict=True)])
@@ -1096,12 +1329,29 @@ def rigid_step(
         for k, point in enumerate(points)
     ]
     v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
+    after: list[PointState] = each_point(_state_after, points, given)
+    later = _acting_impulses(acting, [x for one in turns for x in one.turned], problem.jumped)
+    for k in dict.fromkeys(owners):
+        own = [i for i, owner in enumerate(owners) if owner == k]
+        parts = [
+            (
+                turning[i],
+                turns[i].mu,
+                p[3 * (first + i) : 3 * (first + i) + 3],
+                later[3 * i : 3 * i + 3],
+                slip[first + i],
+            )
+            for i in own
+        ]
+        after[k] = _turning_after(after[k], points[k].axes, parts, opened[k], still, per_time)
     residual, sweeps, worst = report
+    for k, owner in enumerate(owners):
+        worst = np.where(worst == float(first + k), float(owner), worst)
     pushes = p[3 * count :]
     lands = _lands([*closing, *(one.closing for one in joints)], p)
     return RigidStep(
         v_after,
-        each_point(_state_after, points, given),
+        after,
         pushed > 0.0,
         residual,
         sweeps,

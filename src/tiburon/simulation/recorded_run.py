@@ -121,6 +121,15 @@ class RecordedSystem:
         start, points = contact[1].start, contact[0].point_names
         return slice(start, start + len(POINT_STATES) * len(points))
 
+    @property
+    def contact_moments(self) -> dict[int, int]:
+        """Place among the discrete states of the moment of each point with friction of turning."""
+        contact = self._known().contact
+        if contact is None:
+            return {}
+        element, at_z, _ = contact
+        return {k: at_z.stop + place for k, place in element.moment_places.items()}
+
     def resume(self, run: Trajectory, duration: float | None, **changes: Any) -> Trajectory:
         """Continue a run; `Trajectory.resume` describes the arguments."""
         from tiburon.simulation.simulate import resume_run

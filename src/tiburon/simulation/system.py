@@ -23,6 +23,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from operator import add
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -724,8 +725,10 @@ class System:
             own = (*numbers, *self.contact_handle)
             geometries, _ = contact_geometry(here.plan, q, element.candidates, own)
             assert isinstance(element, RigidContactElement)
-            pushes = [state.force for state in element.point_states(u[self.discrete][at_z])]
-            found = self._contact_wrenches(here.plan, q, geometries, pushes)
+            states = element.point_states(u[self.discrete][at_z])
+            moments = {k: states[k].moment for k in element.turning_points}
+            pushes = [state.force for state in states]
+            found = self._contact_wrenches(here.plan, q, geometries, pushes, moments)
         else:
             return Reached(here, driving, *moved())
         driving.wrenches += found.items()
@@ -743,8 +746,12 @@ class System:
         q: JointVector,
         geometries: Sequence[ContactGeometry],
         pushes: Sequence[Vec3],
+        moments: Mapping[int, Vec3] = MappingProxyType({}),
     ) -> dict[str, Scalars]:
-        """Return wrenches of contacts on frames, in their axes, from the forces on first bodies."""
+        """Return wrenches of contacts on frames, in their axes, from the forces on first bodies.
+
+        Points with friction against turning have moments on these, too.
+        """
         assert self.contact is not None
         pairs = [
             (candidate.first.body, candidate.second.body)
@@ -754,11 +761,14 @@ class System:
         frames = [one for one in dict.fromkeys(itertools.chain(*pairs)) if one != WORLD]
         places = dict(zip(frames, frame_places(plan, q, tuple(frames)), strict=True))
         found: list[tuple[str, Scalars]] = []
-        for pair, geometry, push in zip(pairs, geometries, pushes, strict=True):
+        for k, (pair, geometry, push) in enumerate(zip(pairs, geometries, pushes, strict=True)):
             for frame, force in zip(pair, (push, negate(push)), strict=True):
                 if frame != WORLD:
                     R, origin = places[frame].R, places[frame].p
                     moment = cross(subtract(geometry.point, origin), force)
+                    if k in moments:
+                        own = moments[k] if frame == pair[0] else negate(moments[k])
+                        moment = (moment[0] + own[0], moment[1] + own[1], moment[2] + own[2])
                     found.append(
                         (frame, (*transpose_vector(R, moment), *transpose_vector(R, force)))
                     )
