@@ -73,7 +73,9 @@ class ActivePoints(list[PointRows]):
         gaps: Gaps of all points at the start of the step [m].
         table: Of each point its gap at the start and ahead, normal, place on both bodies, share
             of the step before first contact, normal at the start, and whether it jumps.
-        surfaces: Static and kinetic friction and restitution of each point.
+        surfaces: Static and kinetic friction and restitution of each point; where some resist
+            turning, torsional and rolling friction, too.
+        resists: Whether some may have torsional friction, and rolling friction.
         bodies: Numbers of both bodies of each point, in `masks`.
         masks: For each body whether each joint axis moves it: 1 or 0.
         columns: Velocity at the world's origin of a body that each joint axis moves, per unit rate.
@@ -86,6 +88,7 @@ class ActivePoints(list[PointRows]):
     gaps: list[Scalar]
     table: list[Scalar]
     surfaces: list[Scalar]
+    resists: tuple[bool, bool]
     bodies: list[Scalar]
     masks: list[Scalar]
     columns: list[Scalar]
@@ -219,8 +222,15 @@ def active_points(
     ]
     geometry = [ContactGeometry(point[1], point[3], point[2]) for point in points]
     surfaces: list[Surface] = materials_of(candidates, p, geometry)
+    spins, rolls = (any(candidate.turning[k] for candidate in candidates) for k in range(2))
+    chosen.resists = spins, rolls
     chosen.surfaces = [
-        x for one in surfaces for x in (one.static_friction, one.kinetic_friction, one.restitution)
+        x
+        for one in surfaces
+        for x in (
+            *(one.static_friction, one.kinetic_friction, one.restitution),
+            *((one.torsional_friction, one.rolling_friction) if spins or rolls else ()),
+        )
     ]
     picked = picked_rows(chosen.places, chosen.table, WIDTH)
     axes = (ZERO3, ZERO3, ZERO3)

@@ -535,9 +535,11 @@ def compliance_of(
     if bounds is not None:
         at = _rows_of_points(forms)
         for k, point in enumerate(points):
-            for axes in _turning_axes(point):
+            for axes in _turning_kinds(point.resists):
                 moments = permitted([scaled(row) for row in _turning_jacobian(point, axes, held)])
-                length, coupling = _turning_scale(rows[at[k] + 2], moments)
+                length, coupling = _turning_scale(
+                    list(rows[at[k] + 2].values()), [list(row.values()) for row in moments]
+                )
                 rows[at[k] + 2] = {**rows[at[k] + 2], size: -coupling}
                 tangents = [{i: length * x for i, x in row.items()} for row in moments]
                 none: list[ContactRow] = [{}] * (2 - len(axes))
@@ -614,12 +616,6 @@ def _rows_of_points(forms: Sequence["_Form"]) -> list[int]:
     return found
 
 
-def _turning_axes(point: PointRows) -> list[tuple[int, ...]]:
-    """Return the axes of each contact of friction against turning."""
-    spins, rolls = point.resists
-    return [axes for axes, some in (((2,), spins), ((0, 1), rolls)) if some]
-
-
 def _turning_jacobian(
     point: PointRows, axes: Sequence[int], held: Collection[int]
 ) -> list[ContactRow]:
@@ -628,7 +624,9 @@ def _turning_jacobian(
     return _without(rows, held) if held else rows
 
 
-def _turning_scale(normal: ContactRow, moments: Sequence[ContactRow]) -> tuple[Scalar, Scalar]:
+def _turning_scale(
+    normal: Sequence[Scalar], moments: Sequence[Sequence[Scalar]]
+) -> tuple[Scalar, Scalar]:
     """Return the length L of a contact of friction against turning, and s of its column.
 
     Solutions do not depend on them, nor do derivatives.
@@ -637,9 +635,7 @@ def _turning_scale(normal: ContactRow, moments: Sequence[ContactRow]) -> tuple[S
         normal: Normal row of A of the point.
         moments: Rows of A of the angular velocity.
     """
-    stiff, *squares = (
-        _sum_of_products(list(row.values()), list(row.values())) for row in (normal, *moments)
-    )
+    stiff, *squares = (_sum_of_products(row, row) for row in (normal, *moments))
     turns = sum(squares) * (1.0 / len(moments))
     # what does not turn, or moves along the normal, has any scale
     least = turns + stiff * (1.0 / MOST_TURNING_LENGTH**2)
@@ -1490,6 +1486,56 @@ class _Slots(NamedTuple):
     after: list[Scalar]
     jumps: list[Scalar]
     hold: list[Scalar]
+    turning_rows: Sequence[Scalar] = ()
+    """Of friction against turning; nothing where there is none."""
+    turning_b: Sequence[Scalar] = ()
+    turning_mu: Sequence[Scalar] = ()
+    turning_guess: Sequence[Scalar] = ()
+    turning_turned: Sequence[Scalar] = ()
+    turning_stuck: Sequence[Scalar] = ()
+    lengths: Sequence[Scalar] = ()
+    """L of each contact."""
+
+
+def _with_turning(points: Sequence[Scalar], turning: Sequence[Scalar], slots: int) -> list[Scalar]:
+    """Return values of slots, those of points followed by those of friction against turning."""
+    a, b = len(points) // slots, len(turning) // slots
+    parts = ((*points[a * k : a * k + a], *turning[b * k : b * k + b]) for k in range(slots))
+    return [x for part in parts for x in part]
+
+
+def _divided(values: Sequence[Scalar], width: int, n: int) -> tuple[list[Scalar], list[Scalar]]:
+    """Return values of points, and of friction against turning, from `_with_turning`."""
+    slots = len(values) // (width * (1 + n))
+    starts = [width * (1 + n) * k for k in range(slots)]
+    points = [x for k in starts for x in values[k : k + width]]
+    return points, [x for k in starts for x in values[k + width : k + width * (1 + n)]]
+
+
+def _kept_parts(state: PointState, kinds: Sequence[Any]) -> list[Scalars]:
+    """Return what slots give of a point, in parts."""
+    found = [state.force, (state.sticking,), state.mean]
+    return [*found, state.moment, state.mean_moment, state.still] if kinds else found
+
+
+def _state_of(kept: Sequence[Scalar]) -> PointState:
+    """Return the state of a point from these parts, one after the other."""
+    state = PointState(tuple(kept[:3]), kept[3], tuple(kept[4:7]))
+    if len(kept) == 7:
+        return state
+    moment, mean, still = (tuple(kept[a:b]) for a, b in ((7, 10), (10, 13), (13, 15)))
+    return state._replace(moment=moment, mean_moment=mean, still=still)
+
+
+def _repeated(values: Sequence[Scalar], times: int) -> list[Scalar]:
+    """Return each value several times."""
+    return [x for x in values for _ in range(times)]
+
+
+def _turning_kinds(resists: tuple[bool, bool]) -> list[tuple[int, ...]]:
+    """Return the axes of each contact of friction against turning."""
+    spins, rolls = resists
+    return [axes for axes, some in (((2,), spins), ((0, 1), rolls)) if some]
 
 
 def _posed_slots(
@@ -1515,6 +1561,8 @@ def _posed_slots(
     factors = [x for i in range(nv) for x in metric.factors(i)]
     ends = [0, *itertools.accumulate(map(len, ancestors))]
     kept = compliance.permitted
+    kinds = _turning_kinds(points.resists)
+    own_columns = len(kinds)
     sizes = (1, nv, nv, nv, nv, len(factors), 6 * axis_count, len(kept))
 
     def posed(
@@ -1554,7 +1602,8 @@ def _posed_slots(
         ahead, friction = (there, ZERO3, axes, before, jump), (material[0], material[1])
         found = _posed(gap, ahead, carried, friction, h, now, steady, begun)
         rows: list[Scalar] = []
-        for x in J:
+
+        def scaled(x: list[Scalar]) -> list[Scalar]:
             for i in compliance.held:
                 x[i] = 0.0
             for i in range(nv - 1, -1, -1):
@@ -1563,10 +1612,44 @@ def _posed_slots(
             x = [a * b for a, b in zip(x, roots, strict=True)]
             if kept:
                 x = [_sum_of_products(allowed[i * nv : i * nv + nv], x) for i in range(nv)]
-            rows += x
+            return x
+
+        A = [scaled(x) for x in J]
+        turns: list[_PosedTurning] = []
+        turning_rows: list[Scalar] = []
+        lengths: list[Scalar] = []
+        own: list[Scalar] = []
+        if kinds:
+            W: list[list[Scalar]] = [[0.0] * nv for _ in axes]
+            for i, variable in enumerate(points.variables):
+                turn = scale(tuple(columns[6 * i : 6 * i + 3]), second[i] - first[i])
+                for row, axis in zip(W, axes, strict=True):
+                    row[variable] = row[variable] + dot(axis, turn)
+            rates = tuple(_sum_of_products(row, v_free) for row in W)
+            moving = carried._replace(moment=tuple(state[4:7]), still=tuple(state[7:9]))
+            moments = _moment_carried_on(moving, axes, before, rates, h)
+            W = [scaled(x) for x in W]
+            for k, kind in enumerate(kinds):
+                about = [W[axis] for axis in kind]
+                length, coupling = _turning_scale(A[2], about)
+                none = [0.0] * own_columns
+                for x in about:
+                    turning_rows += [*(length * y for y in x), *none]
+                turning_rows += [0.0] * ((2 - len(kind)) * (nv + own_columns))
+                turning_rows += [0.0] * nv
+                turning_rows += [coupling if j == k else 0.0 for j in range(own_columns)]
+                contact = TurningContact(0, kind, length)
+                pressed = found.guess[2]
+                turns.append(
+                    _turning_contact(contact, rates, *moments, material[3:], moving, pressed)
+                )
+                lengths.append(length)
+                own.append(-coupling)
+        for x, more in zip(A, ([0.0] * own_columns, [0.0] * own_columns, own), strict=True):
+            rows += [*x, *more]
         moves = [_sum_of_products(one, one) for one in (first, second)]
         between = np.where((moves[0] > 0.0) & (moves[1] > 0.0), 1.0, 0.0)
-        return [
+        of_point = [
             rows,
             list(found.b),
             [found.mu],
@@ -1583,15 +1666,28 @@ def _posed_slots(
             [jump],
             [found.closing.hold],
         ]
+        if not kinds:
+            return of_point
+        return [
+            *of_point,
+            turning_rows,
+            [x for one in turns for x in one.b],
+            [one.mu for one in turns],
+            [x for one in turns for x in one.guess],
+            [x for one in turns for x in one.turned],
+            [one.stuck for one in turns],
+            lengths,
+        ]
 
     count = len(points.gaps)
     bodies = len(points.masks) // axis_count
     # the place of both numbers of bodies among what is read
-    at = WIDTH + 3 + 4
+    surface_width, state_width = (len(x) // count for x in (points.surfaces, states))
+    at = WIDTH + surface_width + state_width
     tables = [
         (RowTable(count, WIDTH, ROW), points.table),
-        (RowTable(count, 3, ROW), points.surfaces),
-        (RowTable(count, 4, ROW), states),
+        (RowTable(count, surface_width, ROW), points.surfaces),
+        (RowTable(count, state_width, ROW), states),
         (RowTable(count, 2, ROW), points.bodies),
         (RowTable(bodies, axis_count, at), points.masks),
         (RowTable(bodies, axis_count, at + 1), points.masks),
@@ -1605,10 +1701,14 @@ def _posed_slots(
         *kept,
     ]
     # so far that solvers pass slots over that others of a vector use
-    idle: list[Sequence[float]] = [(0.0,) * (3 * nv), (0.0, 0.0, OUT_OF_REACH)]
+    width, n = nv + own_columns, own_columns
+    idle: list[Sequence[float]] = [(0.0,) * (3 * width), (0.0, 0.0, OUT_OF_REACH)]
     idle += [(0.0,), (0.0,), (1.0,), (0.0,), (OUT_OF_REACH,), (0.0,) * 3, (0.0,) * 3, (0.0,)]
     idle += [(0.0,)]
     idle += [(0.0,) * 9, (0.0,), (0.0,), (0.0,)]
+    if kinds:
+        idle += [(0.0,) * (3 * width * n), (0.0, 0.0, OUT_OF_REACH) * n, (0.0,) * n]
+        idle += [(0.0,) * (3 * n), (0.0,) * (3 * n), (0.0,) * n, (1.0,) * n]
     return _Slots(*each_active(points.places, points.count, posed, shared, tables, idle))
 
 
@@ -1635,96 +1735,128 @@ def _active_step(
 ) -> RigidStep:
     """Return what contacts make of a step; the points that are near have slots: `rigid_step`."""
     nv, slots, places = len(v), len(points), points.places
-    carried = [x for state in states for x in (*state.force, state.sticking)]
+    kinds = _turning_kinds(points.resists)
+    n = len(kinds)
+    carried = [
+        x
+        for state in states
+        for x in (
+            *(*state.force, state.sticking),
+            *((*state.moment, *state.still) if kinds else ()),
+        )
+    ]
     found = _posed_slots(points, compliance, carried, (v, v_free, v_start), h)
     joints = [
         _posed_bound(bound, square, v_free, h)
         for bound, square in zip(bounds, compliance.shoes, strict=True)
     ]
     groups, rows = compliance.laid_out()
-    groups += [PointGroup(OWN, 1, tuple(range(nv)))] * slots
     most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
-    step = ContactStep(compliance.size, groups, most, convex=convex, slots=slots)
+    for k in range(slots):
+        own_columns = range(compliance.size + n * k, compliance.size + n * k + n)
+        groups += [PointGroup(OWN, 1, (*range(nv), *own_columns))] * (1 + n)
+    compliance = compliance._replace(size=compliance.size + n * slots)
+    step = ContactStep(compliance.size, groups, most, convex=convex, slots=(1 + n) * slots)
     jumped = _any_jumped(found.jumps, found.guess[2::3])
     lag = _lag(acting, jumped)
     turned = _acting_impulses(acting, found.turned, jumped)
+    guess = _with_turning(found.guess, found.turning_guess, slots)
+    ends = _with_turning(found.end, [0.0] * (n * slots), slots)
     result = step.apply(
         [
             *rows,
-            *found.rows,
+            *_with_turning(found.rows, found.turning_rows, slots),
             *(x for one in joints for x in one.b),
-            *found.b,
+            *_with_turning(found.b, found.turning_b, slots),
             *(one.mu for one in joints),
-            *found.mu,
+            *_with_turning(found.mu, found.turning_mu, slots),
             *(one.closing.approach for one in joints),
-            *found.approach,
+            *_repeated(found.approach, 1 + n),
             *(one.closing.share for one in joints),
-            *found.share,
+            *_repeated(found.share, 1 + n),
             *(0.0 for _ in joints),
-            *found.restitution,
+            *_repeated(found.restitution, 1 + n),
             *(one.end for one in joints),
-            *found.end,
+            *ends,
             *(x for one in joints for x in one.guess),
-            *found.guess,
+            *guess,
             *(bound.stuck for bound in bounds),
-            *found.stuck,
+            *_with_turning(found.stuck, found.turning_stuck, slots),
             h,
             tolerance,
             *(0.0,) * (3 * len(joints)),
-            *_acting_impulses(acting, found.guess, jumped),
+            *_acting_impulses(acting, guess, jumped),
             *_felt_impulses(acting, compliance, jumped),
             *(0.0,) * len(joints),
-            *(lag,) * slots,
+            *(lag,) * ((1 + n) * slots),
             lag,
-            *found.between,
-            points.count,
+            *_repeated(found.between, 1 + n),
+            points.count if not n else (1.0 + n) * points.count,
         ]
     )
     fixed = len(joints)
-    p, y, shifts, slip, acted, (fastest, *report) = _parts(result, fixed + slots, compliance.size)
+    total = fixed + (1 + n) * slots
+    p, y, shifts, slip, acted, (fastest, *report) = _parts(result, total, compliance.size)
     change = [a - b for a, b in zip(y, acted, strict=True)]
     shifted = compliance.response([a - 0.5 * b for a, b in zip(shifts, acted, strict=True)])
-    bounced = _bounced(found.approach, found.restitution, p[3 * fixed :])
+    own, _ = _divided(p[3 * fixed :], 3, n)
+    bounced = _bounced(found.approach, found.restitution, own)
     bounces = functools.reduce(np.maximum, bounced) > 0.5
     elastic = where_needed(
         bounces,
-        lambda: _elastic_share(
-            compliance, v_free, change, found.approach, found.hold, p[3 * fixed :]
-        ),
+        lambda: _elastic_share(compliance, v_free, change, found.approach, found.hold, own),
         1.0,
     )
     p, y, change = ([elastic * x for x in values] for values in (p, y, change))
     moved = compliance.response(change)
     v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
-    own, slip = p[3 * fixed :], slip[fixed:]
+    (own, moments), (slip, spins) = _divided(p[3 * fixed :], 3, n), _divided(slip[fixed:], 1, n)
     pushed, opened = _opened(bounced, own)
     still, per_time = MIN_SLIP_SHARE * MIN_SLIP_SHARE * fastest, -1.0 / h
 
     def after(shared: list[Scalar], axes: list[Scalar], *rest: list[Scalar]) -> Any:
-        (p, turned, mu, slip, opens), (still, per_time) = rest, shared
+        (p, turned, mu, slip, opens, *turning), (still, per_time) = rest, shared
         of = (tuple(axes[:3]), tuple(axes[3:6]), tuple(axes[6:]))
         state = _state_after(of, p, turned, mu[0], slip[0], opens[0], still, per_time)
-        return [[*state.force, state.sticking, *state.mean]]
+        if kinds:
+            p, turned, mu, slip, lengths = turning
+            parts = [
+                (
+                    TurningContact(0, axes, lengths[k]),
+                    mu[k],
+                    p[3 * k : 3 * k + 3],
+                    turned[3 * k : 3 * k + 3],
+                    slip[k],
+                )
+                for k, axes in enumerate(kinds)
+            ]
+            state = _turning_after(state, of, parts, opens[0], still, per_time)
+        return [[x for part in _kept_parts(state, kinds) for x in part]]
 
-    widths = (9, 3, 3, 1, 1, 1)
-    values = (found.axes, own, turned, found.mu, slip, opened)
-    tables = [(RowTable(slots, n, SLOT), x) for n, x in zip(widths, values, strict=True)]
-    (held,) = each_active(places, points.count, after, [still, per_time], tables, [(0.0,) * 7])
-    in_slots = [held[7 * k : 7 * k + 7] for k in range(slots)]
-    every = spread_rows(places, in_slots, [0.0] * (7 * len(states)))
+    widths = [9, 3, 3, 1, 1, 1]
+    values: list[Sequence[Scalar]] = [found.axes, own, turned, found.mu, slip, opened]
+    if kinds:
+        widths += [3 * n, 3 * n, n, n, n]
+        later = _acting_impulses(acting, found.turning_turned, jumped)
+        values += [moments, later, found.turning_mu, spins, found.lengths]
+    tables = [(RowTable(slots, width, SLOT), x) for width, x in zip(widths, values, strict=True)]
+    size = 15 if kinds else 7
+    idle = [(0.0,) * size]
+    (held,) = each_active(places, points.count, after, [still, per_time], tables, idle)
+    in_slots = [held[size * k : size * (k + 1)] for k in range(slots)]
+    every = spread_rows(places, in_slots, [0.0] * (size * len(states)))
     residual, sweeps, worst = report
     residual = require(points.total <= float(slots), residual, TOO_MANY)
     # numbers of points come first
     slot = np.where(worst < float(fixed), -1.0, worst - float(fixed))
+    if n:
+        slot = np.floor((slot + 0.5) * (1.0 / (1 + n)))
     ((point,),) = picked_rows([slot], places, 1)
     worst = np.where(worst < float(fixed), worst + float(len(states)), point)
-    lands = _lands_in_slots(found, joints, p)
+    lands = _lands_in_slots(found, joints, [*p[: 3 * fixed], *own])
     return RigidStep(
         v_after,
-        [
-            PointState(tuple(every[k : k + 3]), every[k + 3], tuple(every[k + 4 : k + 7]))
-            for k in range(0, len(every), 7)
-        ],
+        [_state_of(every[k : k + size]) for k in range(0, len(every), size)],
         pushed > 0.0,
         residual,
         sweeps,
@@ -1740,7 +1872,7 @@ def _active_step(
         *_joint_impulses(compliance, y, acted, acting, bounds, p),
         bounces,
         ~lands & _is_steady(own, found.guess, acting),
-        [tuple(one[4:]) for one in in_slots],
+        [tuple(one[4:7]) for one in in_slots],
     )
 
 
@@ -1753,11 +1885,12 @@ def _lands_in_slots(found: _Slots, joints: Sequence["_PosedBound"], p: Sequence[
 def _pressed_slots(points: ActivePoints, found: _Slots, y: Sequence[Scalar]) -> Pressed:
     """Return the speeds at which points in slots close, without impulses and with them."""
     slots, nv = len(points), len(y)
+    width = len(found.rows) // (3 * slots)
 
     def closes(y: list[Scalar], rows: list[Scalar], b: list[Scalar]) -> list[list[Scalar]]:
-        return [[-(b[2] + _sum_of_products(rows[2 * nv :], y))]]
+        return [[-(b[2] + _sum_of_products(rows[2 * width :][:nv], y))]]
 
-    tables = [(RowTable(slots, 3 * nv, SLOT), found.rows), (RowTable(slots, 3, SLOT), found.b)]
+    tables = [(RowTable(slots, 3 * width, SLOT), found.rows), (RowTable(slots, 3, SLOT), found.b)]
     (speeds,) = each_active(points.places, points.count, closes, y, tables, [(0.0,)])
     approach: Scalar = 0.0
     left: Scalar = 0.0
