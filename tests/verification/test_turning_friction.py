@@ -227,3 +227,11 @@ def test_models_of_contact_without_it_refuse_it_by_name(contact, what):
     world = floor(0.01, normal_stiffness=1e4, planar_stiffness=1e4)
     with pytest.raises(tb.ModelError, match=f"'ball/ground'.*{what}.*torsional_friction"):
         tb.simulate(BALL, 0.01, q=REST, world=world, contact=contact)
+
+
+def test_functions_of_one_state_say_that_they_leave_it_out():
+    world, v = floor(roll=0.01), [0, 0, 0, 0, 0, -1.0]
+    with pytest.warns(tb.ModelWarning, match="impact: torsional and rolling.*'ball/ground'"):
+        tb.impact(BALL, REST, v, world=world)
+    with pytest.warns(tb.ModelWarning, match="contact_dynamics: torsional and rolling"):
+        tb.contact_dynamics(BALL, REST, np.zeros(6), np.zeros(6), world=world)
