@@ -9,7 +9,7 @@ import tiburon as tb
 from tests.tolerances import assert_close
 from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.contact import active
-from tiburon.contact.active import MOST_ACTIVE, ActivePoints, chooses
+from tiburon.contact.active import ActivePoints, chooses
 from tiburon.contact.candidates import candidates_of, numbers_of, surfaces_of
 from tiburon.contact.rigid import ActingForces, BoundRow, PointState, compliance_of, rigid_step
 from tiburon.errors import DomainError
@@ -176,7 +176,7 @@ def test_points_of_few_bodies_and_of_loose_ones_are_not_chosen():
 def test_a_step_with_more_points_than_slots_is_refused(monkeypatch):
     model, q, v = fallen(1, coupled=True)
     monkeypatch.setattr(active, "MOST_ACTIVE", 1)
-    with pytest.raises(DomainError, match=f"at most {MOST_ACTIVE} contact points that touch"):
+    with pytest.raises(DomainError, match="at most 1 contact points that touch"):
         stepped(model, list(q[2]), list(v[2]), chosen=True)
 
 

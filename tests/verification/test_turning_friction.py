@@ -154,6 +154,19 @@ def test_momentum_of_two_spinning_balls_is_conserved():
     assert spins[0, 0] - spins[-1, 0] == pytest.approx(0.01 * M * 0.7 / (M + 0.7), rel=1e-7)
 
 
+def test_recorded_accelerations_have_the_moments():
+    """Of a ball that spins and rolls straight ahead."""
+    spin, roll = 0.008, 0.005
+    v = [0, 8.0, 0, 0.8, 0, 0]
+    run = moved(BALL, 0.1, 1e-3, floor(roll=roll), REST, v)
+    expected = -roll * G / (R**2 * (1.0 + K))
+    assert run.get("joint_acceleration").values[1:, 1] == pytest.approx(expected, rel=1e-6)
+    run = moved(BALL, 0.1, 1e-3, floor(spin=spin), REST, [0, 0, 9.0, 0, 0, 0])
+    found = run.get("joint_acceleration").values[1:, 2]
+    assert found == pytest.approx(-spin * G / (K * R**2), rel=1e-6)
+    assert np.abs(run.get("joint_reaction").values[1:]).max() < 1e-9
+
+
 def test_a_box_without_coefficients_is_that_of_sliding_friction_in_bits():
     box = tb.BoxShape((0.4, 0.3, 0.2))
     inertia = tb.Inertia.box(2.0, box.size)

@@ -56,11 +56,17 @@ MOST_ACTIVE = 64
 MOTION_SHARE = 2.0
 """Gap up to which points are chosen, relative to the largest motion of a pair in the step."""
 
-TOO_MANY = (
-    f"at most {MOST_ACTIVE} contact points that touch in one step; name the pairs of bodies that "
-    "matter by pairs=, or cover bodies with fewer shapes"
-)
-"""What a step expects in which more points touch."""
+MOST_ENTRIES = 32768
+"""Entries of rows of points that resist turning, whose slots have rows for that, too: of large
+robots fewer act at most."""
+
+
+def too_many(slots: int) -> str:
+    """Return what a step expects in which more points touch than there are slots."""
+    return (
+        f"at most {slots} contact points that touch in one step; name the pairs of bodies that "
+        "matter by pairs=, or cover bodies with fewer shapes"
+    )
 
 
 class ActivePoints(list[PointRows]):
@@ -210,7 +216,12 @@ def active_points(
     limit = near + MOTION_SHARE * lost
     keys = [np.minimum(point[0], point[1]) for point in points]
     slots = min(len(points), MOST_ACTIVE)
+    spins, rolls = (any(candidate.turning[k] for candidate in candidates) for k in range(2))
+    if spins or rolls:
+        kinds = spins + rolls
+        slots = min(slots, MOST_ENTRIES // (3 * (1 + kinds) * (plan.nv + kinds)))
     chosen = ActivePoints()
+    chosen.resists = spins, rolls
     chosen.places, chosen.count, chosen.total = active_rows(
         keys, limit, np.minimum(limit, NEAR_GAP), slots
     )
@@ -222,8 +233,6 @@ def active_points(
     ]
     geometry = [ContactGeometry(point[1], point[3], point[2]) for point in points]
     surfaces: list[Surface] = materials_of(candidates, p, geometry)
-    spins, rolls = (any(candidate.turning[k] for candidate in candidates) for k in range(2))
-    chosen.resists = spins, rolls
     chosen.surfaces = [
         x
         for one in surfaces

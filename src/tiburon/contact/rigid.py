@@ -54,7 +54,7 @@ import numpy as np
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.contact.active import TOO_MANY, WIDTH, ActivePoints
+from tiburon.contact.active import WIDTH, ActivePoints, too_many
 from tiburon.contact.candidates import Surface
 from tiburon.contact.geometry.vectors import perpendicular
 from tiburon.contact.rows import (
@@ -1846,7 +1846,7 @@ def _active_step(
     in_slots = [held[size * k : size * (k + 1)] for k in range(slots)]
     every = spread_rows(places, in_slots, [0.0] * (size * len(states)))
     residual, sweeps, worst = report
-    residual = require(points.total <= float(slots), residual, TOO_MANY)
+    residual = require(points.total <= float(slots), residual, too_many(slots))
     # numbers of points come first
     slot = np.where(worst < float(fixed), -1.0, worst - float(fixed))
     if n:
