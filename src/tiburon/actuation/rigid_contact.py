@@ -45,12 +45,10 @@ OWN_STATES = (
 MOMENT_STATES = (
     *(f"moment_at_end_{axis}" for axis in "xyz"),
     *(f"moment_{axis}" for axis in "xyz"),
-    "spin_sticking",
-    "roll_sticking",
 )
 """Discrete states of a contact point with torsional or rolling friction: its moment on the first
-body, world axes, with the directions of the end of the last step, and the mean over the step [N m];
-1 if it does not spin, and if it does not roll."""
+body, world axes, with the directions of the end of the last step, and the mean over the step [N m].
+"""
 
 START = -1.0
 """What the state "acting" is before the first step of a run."""
@@ -197,7 +195,7 @@ class RigidContactElement(ContactElement):
         at_end = [x for state in found.states for x in state.force]
         for k in self.turning_points:
             state = found.states[k]
-            at_end += [*state.moment, *state.mean_moment, *state.still]
+            at_end += [*state.moment, *state.mean_moment]
         if isinstance(points, ActivePoints):
             before = z[self.peak_states]
             own_peaks = picked_rows(points.places, before, 1)
@@ -226,7 +224,7 @@ class RigidContactElement(ContactElement):
         ]
         for place, k in enumerate(self.turning_points):
             own = at_end[3 * count + len(MOMENT_STATES) * place :][: len(MOMENT_STATES)]
-            found[k] = found[k]._replace(moment=tuple(own[:3]), still=tuple(own[6:]))
+            found[k] = found[k]._replace(moment=tuple(own[:3]))
         return found
 
     @property

@@ -56,7 +56,7 @@ MOST_ACTIVE = 64
 MOTION_SHARE = 2.0
 """Gap up to which points are chosen, relative to the largest motion of a pair in the step."""
 
-MOST_ENTRIES = 32768
+MOST_ENTRIES = 16384
 """Entries of rows of points that resist turning, whose slots have rows for that, too: of large
 robots fewer act at most."""
 

@@ -157,6 +157,9 @@ COUPLING = 0.1
 """Square of s relative to that of the normal row of a point: sweeps carry normal impulses over to
 the contacts of friction against turning, and miss a tenth of their change each."""
 
+STUCK_SHARE = 1.0 - 1e-9
+"""Share of the bound of a moment of the last step below which it held a point against turning."""
+
 MOST_TURNING_LENGTH = 1e6
 """Length L at most [m]: bodies that hardly turn do not turn."""
 
@@ -183,9 +186,6 @@ class PointState(NamedTuple):
 
     mean_moment: Scalars = (0.0, 0.0, 0.0)
     """The same over the last step, as `mean` [N m]."""
-
-    still: Scalars = (0.0, 0.0)
-    """Whether it touched without spinning, and without rolling: 1 or 0."""
 
 
 class BoundRow(NamedTuple):
@@ -966,15 +966,16 @@ def _posed_turning(
     found = []
     known: dict[int, tuple[Scalars, Scalars, Scalars]] = {}
     for one in turning:
-        k = one.point
+        k, friction = one.point, surfaces[one.point][-2:]
         if k not in known:
             point = points[k]
             rates = point.turning_rate(v_free)
             start = point.start or point.axes[2]
-            known[k] = (rates, *_moment_carried_on(states[k], point.axes, start, rates, h))
-        found.append(
-            _turning_contact(one, *known[k], surfaces[k][-2:], states[k], problem.guess[3 * k + 2])
-        )
+            known[k] = (
+                rates,
+                *_moment_carried_on(states[k], point.axes, start, rates, friction[1], h),
+            )
+        found.append(_turning_contact(one, *known[k], friction, problem.guess[3 * k + 2]))
     return found
 
 
@@ -983,11 +984,24 @@ def _moment_carried_on(
     axes: tuple[Vec3, Vec3, Vec3],
     before: Vec3,
     rates: Scalars,
+    rolling: Scalar,
     h: Scalar,
 ) -> tuple[Scalars, Scalars]:
-    """Return the moment of the last step as `_carried_on` does, turned with that of rolling."""
-    moment = PointState(state.moment, state.still[1])
-    return _carried_on(moment, axes, before, (rates[0], rates[1]), h)
+    """Return the moment of the last step as `_carried_on` does, turned with that of rolling.
+
+    `rolling` is the coefficient of rolling friction.
+    """
+    moment = (state.moment[0], state.moment[1], state.moment[2])
+    pressed = dot(before, (state.force[0], state.force[1], state.force[2]))
+    across = subtract(moment, scale(before, dot(before, moment)))
+    holds = _is_within(dot(across, across), rolling * pressed)
+    return _carried_on(PointState(moment, holds), axes, before, (rates[0], rates[1]), h)
+
+
+def _is_within(square: Scalar, bound: Scalar) -> Scalar:
+    """Return whether a moment is below its bound, by its square: 1 or 0."""
+    bound = STUCK_SHARE * bound
+    return np.where(square < bound * bound, 1.0, 0.0)
 
 
 def _turning_contact(
@@ -996,7 +1010,6 @@ def _turning_contact(
     carried: Scalars,
     turned: Scalars,
     friction: Sequence[Scalar],
-    state: PointState,
     pressed: Scalar,
 ) -> _PosedTurning:
     """Pose torsional or rolling friction of a point.
@@ -1007,27 +1020,26 @@ def _turning_contact(
         carried: Moment of the last step along them, as an impulse [N m s].
         turned: By how much it differs without the turning of the axes.
         friction: Torsional and rolling coefficients [m].
-        state: What the point carries from the step before.
         pressed: Normal impulse of the point from which solvers start [N s].
     """
     spins = len(one.axes) == 1
-    over = 1.0 / one.length
+    over, mu = 1.0 / one.length, friction[0 if spins else 1]
+    own = [carried[axis] for axis in one.axes]
     none = (0.0,) * (2 - len(one.axes))
     return _PosedTurning(
         (*(one.length * rates[axis] for axis in one.axes), *none, 0.0),
-        over * (friction[0] if spins else friction[1]),
-        (*(over * carried[axis] for axis in one.axes), *none, pressed),
+        over * mu,
+        (*(over * x for x in own), *none, pressed),
         (*(over * turned[axis] for axis in one.axes), *none, 0.0),
-        state.still[0 if spins else 1],
+        _is_within(_sum_of_products(own, own), mu * pressed),
     )
 
 
 def _turning_after(
     state: PointState,
     axes: tuple[Vec3, Vec3, Vec3],
-    parts: Sequence[tuple[TurningContact, Scalar, Sequence[Scalar], Sequence[Scalar], Scalar]],
+    parts: Sequence[tuple[TurningContact, Sequence[Scalar], Sequence[Scalar]]],
     opened: Scalar,
-    still: Scalar,
     per_time: Scalar,
 ) -> PointState:
     """Return what a contact point carries on, with its friction against turning.
@@ -1035,26 +1047,20 @@ def _turning_after(
     Args:
         state: What it carries on without.
         axes: Its axes.
-        parts: Of torsional and of rolling friction the contact, its coefficient, impulse, that of
-            the last step with the directions of the start less itself, and slip per impulse.
+        parts: Of torsional and of rolling friction the contact, its impulse, and that of the last
+            step with the directions of the start less itself.
         opened: Whether the step left the point open: 1 or 0.
-        still: Square of the slip velocity up to which it sticks [m^2/s^2].
         per_time: -1 over the length of the step [1/s].
     """
     impulse: list[Scalar] = [0.0] * 3
     mean: list[Scalar] = [0.0] * 3
-    stays = list(state.still)
-    for one, mu, p, turned, slip in parts:
+    for one, p, turned in parts:
         for place, axis in enumerate(one.axes):
             impulse[axis] = one.length * p[place]
             mean[axis] = one.length * (p[place] + 0.5 * turned[place])
-        square = slip * slip * (p[0] * p[0] + p[1] * p[1])
-        sticks = (p[2] > 0.0) & (mu > 0.0) & (square <= still)
-        stays[0 if len(one.axes) == 1 else 1] = np.where(sticks, 1.0, 0.0)
     return state._replace(
         moment=tuple(np.where(opened > 0.5, 0.0, per_time * x) for x in of_axes(axes, impulse)),
         mean_moment=tuple(per_time * x for x in of_axes(axes, mean)),
-        still=tuple(stays),
     )
 
 
@@ -1332,14 +1338,12 @@ def rigid_step(
         parts = [
             (
                 turning[i],
-                turns[i].mu,
                 p[3 * (first + i) : 3 * (first + i) + 3],
                 later[3 * i : 3 * i + 3],
-                slip[first + i],
             )
             for i in own
         ]
-        after[k] = _turning_after(after[k], points[k].axes, parts, opened[k], still, per_time)
+        after[k] = _turning_after(after[k], points[k].axes, parts, opened[k], per_time)
     residual, sweeps, worst = report
     for k, owner in enumerate(owners):
         worst = np.where(worst == float(first + k), float(owner), worst)
@@ -1515,7 +1519,7 @@ def _divided(values: Sequence[Scalar], width: int, n: int) -> tuple[list[Scalar]
 def _kept_parts(state: PointState, kinds: Sequence[Any]) -> list[Scalars]:
     """Return what slots give of a point, in parts."""
     found = [state.force, (state.sticking,), state.mean]
-    return [*found, state.moment, state.mean_moment, state.still] if kinds else found
+    return [*found, state.moment, state.mean_moment] if kinds else found
 
 
 def _state_of(kept: Sequence[Scalar]) -> PointState:
@@ -1523,8 +1527,7 @@ def _state_of(kept: Sequence[Scalar]) -> PointState:
     state = PointState(tuple(kept[:3]), kept[3], tuple(kept[4:7]))
     if len(kept) == 7:
         return state
-    moment, mean, still = (tuple(kept[a:b]) for a, b in ((7, 10), (10, 13), (13, 15)))
-    return state._replace(moment=moment, mean_moment=mean, still=still)
+    return state._replace(moment=tuple(kept[7:10]), mean_moment=tuple(kept[10:]))
 
 
 def _repeated(values: Sequence[Scalar], times: int) -> list[Scalar]:
@@ -1626,8 +1629,8 @@ def _posed_slots(
                 for row, axis in zip(W, axes, strict=True):
                     row[variable] = row[variable] + dot(axis, turn)
             rates = tuple(_sum_of_products(row, v_free) for row in W)
-            moving = carried._replace(moment=tuple(state[4:7]), still=tuple(state[7:9]))
-            moments = _moment_carried_on(moving, axes, before, rates, h)
+            moving = carried._replace(moment=tuple(state[4:7]))
+            moments = _moment_carried_on(moving, axes, before, rates, material[4], h)
             W = [scaled(x) for x in W]
             for k, kind in enumerate(kinds):
                 about = [W[axis] for axis in kind]
@@ -1640,9 +1643,7 @@ def _posed_slots(
                 turning_rows += [coupling if j == k else 0.0 for j in range(own_columns)]
                 contact = TurningContact(0, kind, length)
                 pressed = found.guess[2]
-                turns.append(
-                    _turning_contact(contact, rates, *moments, material[3:], moving, pressed)
-                )
+                turns.append(_turning_contact(contact, rates, *moments, material[3:], pressed))
                 lengths.append(length)
                 own.append(-coupling)
         for x, more in zip(A, ([0.0] * own_columns, [0.0] * own_columns, own), strict=True):
@@ -1742,7 +1743,7 @@ def _active_step(
         for state in states
         for x in (
             *(*state.force, state.sticking),
-            *((*state.moment, *state.still) if kinds else ()),
+            *(state.moment if kinds else ()),
         )
     ]
     found = _posed_slots(points, compliance, carried, (v, v_free, v_start), h)
@@ -1810,7 +1811,7 @@ def _active_step(
     p, y, change = ([elastic * x for x in values] for values in (p, y, change))
     moved = compliance.response(change)
     v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
-    (own, moments), (slip, spins) = _divided(p[3 * fixed :], 3, n), _divided(slip[fixed:], 1, n)
+    (own, moments), (slip, _) = _divided(p[3 * fixed :], 3, n), _divided(slip[fixed:], 1, n)
     pushed, opened = _opened(bounced, own)
     still, per_time = MIN_SLIP_SHARE * MIN_SLIP_SHARE * fastest, -1.0 / h
 
@@ -1819,28 +1820,26 @@ def _active_step(
         of = (tuple(axes[:3]), tuple(axes[3:6]), tuple(axes[6:]))
         state = _state_after(of, p, turned, mu[0], slip[0], opens[0], still, per_time)
         if kinds:
-            p, turned, mu, slip, lengths = turning
+            p, turned, lengths = turning
             parts = [
                 (
-                    TurningContact(0, axes, lengths[k]),
-                    mu[k],
+                    TurningContact(0, kind, lengths[k]),
                     p[3 * k : 3 * k + 3],
                     turned[3 * k : 3 * k + 3],
-                    slip[k],
                 )
-                for k, axes in enumerate(kinds)
+                for k, kind in enumerate(kinds)
             ]
-            state = _turning_after(state, of, parts, opens[0], still, per_time)
+            state = _turning_after(state, of, parts, opens[0], per_time)
         return [[x for part in _kept_parts(state, kinds) for x in part]]
 
     widths = [9, 3, 3, 1, 1, 1]
     values: list[Sequence[Scalar]] = [found.axes, own, turned, found.mu, slip, opened]
     if kinds:
-        widths += [3 * n, 3 * n, n, n, n]
+        widths += [3 * n, 3 * n, n]
         later = _acting_impulses(acting, found.turning_turned, jumped)
-        values += [moments, later, found.turning_mu, spins, found.lengths]
+        values += [moments, later, found.lengths]
     tables = [(RowTable(slots, width, SLOT), x) for width, x in zip(widths, values, strict=True)]
-    size = 15 if kinds else 7
+    size = 13 if kinds else 7
     idle = [(0.0,) * size]
     (held,) = each_active(places, points.count, after, [still, per_time], tables, idle)
     in_slots = [held[size * k : size * (k + 1)] for k in range(slots)]
