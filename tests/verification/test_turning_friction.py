@@ -242,6 +242,25 @@ def test_models_of_contact_without_it_refuse_it_by_name(contact, what):
         tb.simulate(BALL, 0.01, q=REST, world=world, contact=contact)
 
 
+def test_coefficients_are_parameters_by_name_and_in_files(tmp_path):
+    """[m], of the ground, of patches, of surfaces and of contacts."""
+    skin = tb.ContactMaterial(0.5, torsional_friction=0.02, rolling_friction=0.01)
+    patch = tb.GroundPatch("mat", (0.0, 0.0), (1.0, 1.0), skin)
+    model, around = tb.Model("ball", [ball(material=skin)]), floor(0.03, 0.004, patches=(patch,))
+    known = tb.parameters(model, world=around)
+    for name, value in (
+        ("ground.torsional_friction", 0.03),
+        ("ground.rolling_friction", 0.004),
+        ("contact.ball/ground.torsional_friction", 0.02),
+        ("contact.ball/ground.rolling_friction", 0.004),
+    ):
+        assert (known[name].unit, known[name].value) == ("m", value)
+    path = tmp_path / "ball.toml"
+    tb.save(model, path, world=around)
+    assert tb.load(path) == model
+    assert tb.load_world(path) == around
+
+
 def test_functions_of_one_state_say_that_they_leave_it_out():
     world, v = floor(roll=0.01), [0, 0, 0, 0, 0, -1.0]
     with pytest.warns(tb.ModelWarning, match="impact: torsional and rolling.*'ball/ground'"):

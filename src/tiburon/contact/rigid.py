@@ -1251,13 +1251,17 @@ def rigid_step(
     owners = [one.point for one in turning]
     turns = _posed_turning(turning, points, surfaces, states, problem, v_free, h)
     groups, rows = compliance.laid_out()
-    most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
+    moving = compliance.size - len(turning)
+    most = MOST_SWEEPS if moving <= MOST_COLUMNS else MOST_SWEEPS_ALONE
     between = [k for k, point in enumerate(points) if point.between]
     first = count + len(joints)
     between += [first + k for k, owner in enumerate(owners) if points[owner].between]
     lag = _lag(acting, problem.jumped)
     turned = _acting_impulses(acting, problem.turned, problem.jumped)
-    found = ContactStep(compliance.size, groups, most, convex=convex, between=between).apply(
+    step = ContactStep(
+        compliance.size, groups, most, convex=convex, between=between, couplings=len(turning)
+    )
+    found = step.apply(
         [
             *rows,
             *b,

@@ -119,12 +119,15 @@ class ContactLayout:
         numbers: Arms and axes of all points, which follow.
         supports: For each point the columns where its rows are not zero.
         slots: Number of slots, which are the last groups.
+        couplings: Number of columns that make normal impulses equal, of friction against turning:
+            no velocities.
     """
 
-    def __init__(self, groups: Sequence[PointGroup], slots: int = 0) -> None:
-        """Lay out groups in order, slots last."""
+    def __init__(self, groups: Sequence[PointGroup], slots: int = 0, couplings: int = 0) -> None:
+        """Lay out groups in order, slots last; `couplings` are those beside the slots."""
         self.groups = tuple(groups)
         self.slots = slots
+        self.couplings = couplings + self.own_columns
         self.contacts = sum(group.points for group in groups)
         self.entries = sum(group.rows * len(group.support) for group in groups)
         self.numbers = sum(group.points * group.width for group in groups)
@@ -146,7 +149,8 @@ class ContactLayout:
         """Return integers that determine the layout."""
         heads = [x for g in self.groups for x in (g.form, g.points, len(g.support))]
         supports = [x for g in self.groups for x in g.support]
-        return [len(self.groups), self.slots, *heads, *supports]
+        couplings = [self.couplings] if self.couplings else []
+        return [len(self.groups), self.slots, *heads, *supports, *couplings]
 
     def runs(self) -> Iterator[Run]:
         """Return the groups in runs of the same form and size; of one form where these are many."""

@@ -316,7 +316,7 @@ class GaussSeidel:
         self._convex = FrictionNewton(self, SparseSystem(m, layout, size)) if convex else None
         self._newton: FrictionSemismooth | None = None
         self._steady: FrictionSteady | None = None
-        if not convex and count > 1 and size - layout.own_columns <= MOST_COLUMNS:
+        if not convex and count > 1 and size - layout.couplings <= MOST_COLUMNS:
             self._newton = FrictionSemismooth(self, UnsymmetricSystem(m, layout, size))
             if stuck is not None and 3 * count > size:
                 self._steady = FrictionSteady(self, stuck)
