@@ -173,6 +173,24 @@ def test_points_of_few_bodies_and_of_loose_ones_are_not_chosen():
     assert chooses(boxes.plan, candidates_of(boxes, FLOOR))
 
 
+def test_robots_too_large_for_friction_against_turning_say_so():
+    """Ten loose boxes, of all pairs; of few pairs all points are part of every step."""
+    inertia = tb.Inertia.box(1.0, (0.1, 0.1, 0.1))
+    shape = tb.Shape(tb.BoxShape((0.1, 0.1, 0.1)))
+    names = [f"b{k}" for k in range(10)]
+    bodies = [tb.Body(x, joint=tb.Free(x), inertia=inertia, shapes=(shape,)) for x in names]
+    boxes = tb.Model("boxes", bodies)
+    world = tb.World(ground=tb.Ground(**TURNING, **ROLLING))
+    with pytest.warns(tb.ModelWarning, match="rolling friction were left out.*'b0/ground' first"):
+        element = tb.RigidContact().element(boxes, world)
+    assert not element.turning_points
+    # surfaces by name do not bring it back
+    surface = world.ground.material
+    assert not any(any(one.over(surface).turning) for one in element.candidates)
+    element = tb.RigidContact(pairs=[("b0", "world")]).element(boxes, world)
+    assert len(element.turning_points) == 8
+
+
 def test_a_step_with_more_points_than_slots_is_refused(monkeypatch):
     model, q, v = fallen(1, coupled=True)
     monkeypatch.setattr(active, "MOST_ACTIVE", 1)

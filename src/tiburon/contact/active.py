@@ -60,6 +60,10 @@ MOST_ENTRIES = 16384
 """Entries of rows of points that resist turning, whose slots have rows for that, too: of large
 robots fewer act at most."""
 
+LEAST_TURNING = 40
+"""Points that act in one step at least: of robots so large that fewer would, none resist turning.
+"""
+
 
 def too_many(slots: int) -> str:
     """Return what a step expects in which more points touch than there are slots."""
@@ -141,6 +145,27 @@ def chooses(plan: Plan, candidates: Sequence[Candidate]) -> bool:
     return points > MOST_SPARSE_POINTS or plan.nv * points <= MOST_SPARSE * moved
 
 
+def _resists(candidates: Sequence[Candidate]) -> tuple[bool, bool]:
+    """Return whether some points may have torsional friction, and rolling friction."""
+    spins, rolls = (any(candidate.turning[k] for candidate in candidates) for k in range(2))
+    return spins, rolls
+
+
+def _most_turning(nv: int, kinds: int) -> int:
+    """Return how many points act at most, with rows of some kinds of friction against turning."""
+    return min(MOST_ACTIVE, MOST_ENTRIES // (3 * (1 + kinds) * (nv + kinds)))
+
+
+def leaves_out_turning(plan: Plan, candidates: Sequence[Candidate]) -> bool:
+    """Return whether points have no rows of friction against turning: a robot too large for them.
+
+    Those of large robots of which steps choose points would not fit into the memory of a kernel.
+    """
+    kinds = sum(_resists(candidates))
+    large = kinds > 0 and _most_turning(plan.nv, kinds) < LEAST_TURNING
+    return large and not plan.depends_on_time and chooses(plan, candidates)
+
+
 def active_points(
     plan: Plan,
     q: Sequence[Scalar],
@@ -216,12 +241,10 @@ def active_points(
     limit = near + MOTION_SHARE * lost
     keys = [np.minimum(point[0], point[1]) for point in points]
     slots = min(len(points), MOST_ACTIVE)
-    spins, rolls = (any(candidate.turning[k] for candidate in candidates) for k in range(2))
-    if spins or rolls:
-        kinds = spins + rolls
-        slots = min(slots, MOST_ENTRIES // (3 * (1 + kinds) * (plan.nv + kinds)))
     chosen = ActivePoints()
-    chosen.resists = spins, rolls
+    chosen.resists = _resists(candidates)
+    if any(chosen.resists):
+        slots = min(slots, _most_turning(plan.nv, sum(chosen.resists)))
     chosen.places, chosen.count, chosen.total = active_rows(
         keys, limit, np.minimum(limit, NEAR_GAP), slots
     )
@@ -238,7 +261,7 @@ def active_points(
         for one in surfaces
         for x in (
             *(one.static_friction, one.kinetic_friction, one.restitution),
-            *((one.torsional_friction, one.rolling_friction) if spins or rolls else ()),
+            *((one.torsional_friction, one.rolling_friction) if any(chosen.resists) else ()),
         )
     ]
     picked = picked_rows(chosen.places, chosen.table, WIDTH)

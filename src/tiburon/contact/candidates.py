@@ -122,7 +122,13 @@ class Candidate:
     """Whether its points have rows of torsional and of rolling friction: once a surface has such
     coefficients, others may be zero."""
 
+    resists_turning: bool = True
+    """Whether these act: among very many points of large robots they are left out."""
+
     def __post_init__(self) -> None:
+        if not self.resists_turning:
+            object.__setattr__(self, "turning", (False, False))
+            return
         materials = (self.material, *(patch.material for patch in self.patches))
         spins, rolls = self.turning
         for material in materials:
