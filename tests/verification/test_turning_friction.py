@@ -211,6 +211,14 @@ def test_cases_of_a_batch_are_their_single_runs_in_bits():
         np.testing.assert_array_equal(many.z[:, k], one.z)
 
 
+def test_a_resumed_run_is_the_whole_one_in_bits():
+    world, v = floor(0.01, 0.004), [1.0, 8.0, 10.0, 0.8, 0, 0]
+    whole = moved(BALL, 0.2, 1e-3, world, REST, v)
+    resumed = moved(BALL, 0.1, 1e-3, world, REST, v).resume(0.1)
+    np.testing.assert_array_equal(resumed.q[-1], whole.q[-1])
+    np.testing.assert_array_equal(resumed.z[-1], whole.z[-1])
+
+
 def test_boxes_that_tumble_with_friction_against_turning_gain_no_energy():
     box = tb.BoxShape((0.4, 0.3, 0.2))
     inertia = tb.Inertia.box(2.0, box.size)
