@@ -9,7 +9,7 @@ import tiburon as tb
 from tests.tolerances import assert_close
 from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.contact import active
-from tiburon.contact.active import MOST_ACTIVE, ActivePoints, chooses
+from tiburon.contact.active import ActivePoints, chooses
 from tiburon.contact.candidates import candidates_of, numbers_of, surfaces_of
 from tiburon.contact.rigid import ActingForces, BoundRow, PointState, compliance_of, rigid_step
 from tiburon.errors import DomainError
@@ -58,9 +58,9 @@ def fallen(seed: int, *, coupled: bool = False) -> tuple[tb.Model, np.ndarray, n
     return model, run.q[1:], run.v[1:]
 
 
-def stepped(model, q, v, *, chosen, held=(), bounds=None, acting=None, h=2e-3):
+def stepped(model, q, v, *, chosen, held=(), bounds=None, acting=None, h=2e-3, world=FLOOR):
     """Return velocity, states of all points and impulses of joint rows of a step, on floats."""
-    candidates = candidates_of(model, FLOOR)
+    candidates = candidates_of(model, world)
     element, own = RigidContactElement("contact", candidates), numbers_of(candidates)
     rng = np.random.default_rng(8)
     v_free = list(np.array(v) + rng.normal(size=len(v)) * h)
@@ -71,6 +71,8 @@ def stepped(model, q, v, *, chosen, held=(), bounds=None, acting=None, h=2e-3):
     # points that are apart have no forces
     pushes = [k % 3 if gap < 1e-4 else 0.0 for k, gap in enumerate(gaps)]
     states = [PointState((0.1 * f, 0.0, -f), k % 2 * 1.0) for k, f in enumerate(pushes)]
+    for k in element.turning_points:
+        states[k] = states[k]._replace(moment=(0.001 * pushes[k], 0.0, 0.002 * pushes[k]))
     surfaces = []
     if not chosen:
         surfaces = surfaces_of(candidates, own, [point.geometry for point in points])
@@ -121,6 +123,37 @@ def test_points_that_come_near_make_the_step_of_all(seed, coupled, acts, place):
     assert some.residual <= 1e-10
 
 
+TURNING = {"torsional_friction": 0.02}
+ROLLING = {"rolling_friction": 0.01}
+
+
+@pytest.mark.parametrize("friction", [TURNING, ROLLING, {**TURNING, **ROLLING}])
+@pytest.mark.parametrize("acts", [0.0, 1.0])
+def test_friction_against_turning_in_slots_is_that_of_all_points(friction, acts):
+    world = tb.World(ground=tb.Ground(static_friction=0.4, **friction))
+    for seed, place in ((0, 1), (1, 2), (2, 1)):
+        model, positions, velocities = fallen(seed, coupled=seed == 1)
+        q, v = list(positions[place]), list(velocities[place])
+        bounds = [BoundRow({7: 1.0}, 0.0, friction=0.01)]
+        joint_impulses = acts * 1e-3 * np.random.default_rng(5).normal(size=(2, model.nv))
+        acting = ActingForces(acts, *map(tuple, joint_impulses))
+        options = {"bounds": bounds, "acting": acting, "world": world}
+        whole, _ = stepped(model, q, v, chosen=False, **options)
+        some, points = stepped(model, q, v, chosen=True, **options)
+        assert 0 < points.count < len(points.gaps)
+        assert some.residual <= 1e-10
+        moments = [np.array([one.mean_moment for one in found.states]) for found in (whole, some)]
+        assert moments[0].any()
+        assert_close(some.v, whole.v, 1e-7)
+        # moments of impulses of a landing are solved to a hundred times the tolerance
+        assert_close(some.shifted, whole.shifted, 1e-6)
+        assert_close(some.joint_impulses, whole.joint_impulses, 1e-7)
+        assert_close(some.mean_impulses, whole.mean_impulses, 1e-7)
+        forces = [np.array([one.mean for one in found.states]) for found in (whole, some)]
+        assert_close(forces[1].sum(axis=0), forces[0].sum(axis=0), 1e-6)
+        assert_close(moments[1].sum(axis=0), moments[0].sum(axis=0), 1e-6)
+
+
 def test_points_of_few_bodies_and_of_loose_ones_are_not_chosen():
     quadruped = tb.load("quadruped")
     assert not chooses(quadruped.plan, candidates_of(quadruped, FLOOR))
@@ -140,10 +173,28 @@ def test_points_of_few_bodies_and_of_loose_ones_are_not_chosen():
     assert chooses(boxes.plan, candidates_of(boxes, FLOOR))
 
 
+def test_robots_too_large_for_friction_against_turning_say_so():
+    """Ten loose boxes, of all pairs; of few pairs all points are part of every step."""
+    inertia = tb.Inertia.box(1.0, (0.1, 0.1, 0.1))
+    shape = tb.Shape(tb.BoxShape((0.1, 0.1, 0.1)))
+    names = [f"b{k}" for k in range(10)]
+    bodies = [tb.Body(x, joint=tb.Free(x), inertia=inertia, shapes=(shape,)) for x in names]
+    boxes = tb.Model("boxes", bodies)
+    world = tb.World(ground=tb.Ground(**TURNING, **ROLLING))
+    with pytest.warns(tb.ModelWarning, match="rolling friction were left out.*'b0/ground' first"):
+        element = tb.RigidContact().element(boxes, world)
+    assert not element.turning_points
+    # surfaces by name do not bring it back
+    surface = world.ground.material
+    assert not any(any(one.over(surface).turning) for one in element.candidates)
+    element = tb.RigidContact(pairs=[("b0", "world")]).element(boxes, world)
+    assert len(element.turning_points) == 8
+
+
 def test_a_step_with_more_points_than_slots_is_refused(monkeypatch):
     model, q, v = fallen(1, coupled=True)
     monkeypatch.setattr(active, "MOST_ACTIVE", 1)
-    with pytest.raises(DomainError, match=f"at most {MOST_ACTIVE} contact points that touch"):
+    with pytest.raises(DomainError, match="at most 1 contact points that touch"):
         stepped(model, list(q[2]), list(v[2]), chosen=True)
 
 

@@ -1,5 +1,6 @@
 """Friction, restitution, contact pairs and ground in files of all formats."""
 
+import math
 import random
 import warnings
 
@@ -70,12 +71,30 @@ def test_mjcf_friction_and_pairs(tmp_path):
     }
 
 
+def test_mjcf_torsional_and_rolling_friction(tmp_path):
+    """From condim 4 and 6 on, of geometries, pairs and the ground."""
+    pytest.importorskip("mujoco")
+    pair = '<pair geom1="g1" geom2="g2" condim="6" friction="0.3 0.3 0.02 0.01 0.01"/>'
+    text = MJCF.format(world="", contact=pair)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        robot = load(tmp_path, text)
+    found = robot.contact_pairs[0].material
+    assert found == tb.ContactMaterial(0.3, torsional_friction=0.02, rolling_friction=0.01)
+    rows = {one.name: one.turning for one in candidates_of(robot, tb.World(ground=tb.Ground()))}
+    assert rows["a/b"] == (True, True)
+    assert rows["a/ground"] == (False, False)
+    for condim, spin, roll in ((1, 0, 0), (3, 0, 0), (4, 0.02, 0), (6, 0.02, 0.01)):
+        plane = f'<geom type="plane" size="5 5 .1" condim="{condim}" friction="0.7 0.02 0.01"/>'
+        (tmp_path / "world.xml").write_text(MJCF.format(world=plane, contact=""))
+        ground = tb.load_world(tmp_path / "world.xml").ground
+        assert (ground.torsional_friction, ground.rolling_friction) == (spin, roll)
+
+
 def test_mjcf_losses_are_reported(tmp_path):
-    """Rolling friction, and pairs with several coefficients for two bodies."""
+    """Pairs with several coefficients for two bodies."""
     pytest.importorskip("mujoco")
     text = MJCF.format(world="", contact='<pair geom1="g1" geom2="g2" condim="6"/>')
-    with pytest.warns(tb.ModelWarning, match="friction against turning and rolling of 1 contact"):
-        load(tmp_path, text)
     two = text.replace('<geom name="g1"', '<geom name="g0" size=".05"/><geom name="g1"').replace(
         '<pair geom1="g1" geom2="g2" condim="6"/>',
         '<pair geom1="g1" geom2="g2" friction="0.2"/><pair geom1="g0" geom2="g2" friction="0.4"/>',
@@ -381,10 +400,19 @@ SDF = """<sdf version="1.9"><world name="w"><model name="m">
             (0.5, None, 0.0),
             "the smaller one",
         ),
+        ("<friction><torsional/><ode><mu>0.6</mu></ode></friction>", (0.6, None, 0.0), None),
         (
-            "<friction><torsional/><ode><mu>0.6</mu></ode></friction>",
+            "<friction><torsional><coefficient>0.5</coefficient><patch_radius>0.02</patch_radius>"
+            "</torsional><bullet><friction>0.4</friction><rolling_friction>0.003"
+            "</rolling_friction></bullet></friction>",
+            (0.4, None, 0.0, 0, 0, 0, 0, 0, "smaller", 3.0 * math.pi / 16.0 * 0.02 * 0.5, 0.003),
+            None,
+        ),
+        (
+            "<friction><torsional><use_patch_radius>false</use_patch_radius></torsional>"
+            "<ode><mu>0.6</mu></ode></friction>",
             (0.6, None, 0.0),
-            "friction against turning",
+            "torsional friction that grows with penetration",
         ),
         ("<friction><ode><mu>-3</mu></ode></friction>", None, "mu must be a number"),
         (

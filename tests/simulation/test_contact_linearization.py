@@ -174,6 +174,30 @@ def test_rolling_ball():
     assert check(model, q, v, FORCE, 0.01, world).modes == "sticking"
 
 
+@pytest.mark.parametrize(
+    ("omega", "friction"),
+    [
+        # turning on, with friction at its bounds; held in torsion; held in both
+        ((3.0, -1.0, 4.0), (0.004, 0.003)),
+        ((3.0, -1.0, 0.0), (0.01, 0.003)),
+        ((3.0, -1.0, 4.0), (0.0, 0.003)),
+        ((0.0, 0.0, 0.0), (0.01, 0.02)),
+    ],
+)
+def test_ball_with_torsional_and_rolling_friction(omega, friction):
+    spin, roll = friction
+    model, world = ball(friction=0.9)
+    ground = replace(world.ground, torsional_friction=spin, rolling_friction=roll)
+    q, v = ball_state(0.0, (0.0, 0.0, 0.0), spin=(0.0, 0.0, 0.0))
+    R = rotation(q)
+    v[:3] = R.T @ np.array(omega)
+    v[3:] = R.T @ np.cross(omega, [0.0, 0.0, 0.1])
+    found = check(model, q, v, FORCE, 0.01, tb.World(ground=ground))
+    assert found.modes == "sticking"
+    plain = tb.linearize(model, q, v, FORCE, dt=0.01, world=world)
+    assert np.abs(found.A - plain.A).max() > 1e-2
+
+
 def rotation(q):
     u = q[1:4]
     return turn(2.0 * np.arctan2(np.linalg.norm(u), q[0]) * u / np.linalg.norm(u))

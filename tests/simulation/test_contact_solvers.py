@@ -196,8 +196,8 @@ def test_a_box_that_lands_with_slip_does_not_move_light_plates(mass, plates, til
     moved = 2e-8 if mass <= 1e-2 else CARRIED_SPEED * 1e-3 * ALONG
     if mass < 1e-2:
         # friction above and below a lighter plate is the same but for the tolerance, and nothing
-        # else holds it: in the step of landing it may move by 0.1 % of what the box does
-        moved = 1e-3 * 1e-3 * ALONG
+        # else holds it: in the step of landing it may move by 0.2 % of what the box does
+        moved = 2e-3 * 1e-3 * ALONG
     for i in range(plates):
         there = [0.0, 0.0, 0.01 + 0.02 * i]
         assert np.abs(run.q[..., 7 * i + 4 : 7 * i + 7] - there).max() < moved

@@ -1,8 +1,9 @@
 """What contact elements have in common: the shapes that may touch, and the states of each point."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Self
+from types import MappingProxyType
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -27,6 +28,19 @@ POINT_STATES = ("force_x", "force_y", "force_z", "sticking")
 
 PEAK_FORCE = "peak_force_squared"
 """Discrete state of a contact point: square of its largest force in any step so far [N^2]."""
+
+
+class PointForces(NamedTuple):
+    """What acts at the contact points of a robot."""
+
+    geometries: Sequence[ContactGeometry]
+    """Where they are."""
+
+    forces: Sequence[Vec3]
+    """Forces on first bodies, world axes [N]."""
+
+    moments: Mapping[int, Vec3] = MappingProxyType({})
+    """Moments on these about the points, of those with friction against turning [N m]."""
 
 
 @record
@@ -72,8 +86,8 @@ class ContactElement(Element):
 
     def point_forces(
         self, plan: Plan, q: Scalars, z: Scalars, p: Scalars, held: Callable[[], HeldContacts]
-    ) -> tuple[Sequence[ContactGeometry], Sequence[Vec3]] | None:
-        """Return geometry and force on the first body [N] of points; None if `act` exerts these.
+    ) -> PointForces | None:
+        """Return what acts at points; None if `act` exerts it.
 
         Args:
             plan: Layout of the robot in this state.
@@ -92,6 +106,11 @@ class ContactElement(Element):
     def point_names(self) -> tuple[str, ...]:
         """Names of all contact points."""
         return self._known.point_names
+
+    @property
+    def moment_places(self) -> dict[int, int]:
+        """Place of the mean moment of each point that has one, from the end of the states."""
+        return {}
 
     def own_state_names(self) -> tuple[str, ...]:
         """Return the names of the discrete states beside those of the points."""

@@ -5,6 +5,7 @@ A model of contact answers one question: which element has the contacts of a rob
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -15,11 +16,12 @@ from tiburon.actuation.element import Element
 from tiburon.actuation.exact_contact import ExactContactElement
 from tiburon.actuation.rigid_contact import LAWS, RigidContactElement
 from tiburon.argument_checks import is_number
-from tiburon.arguments import public
-from tiburon.contact.candidates import acts_by_default, refuse_meshes
+from tiburon.arguments import caller_level, public
+from tiburon.contact.active import leaves_out_turning
+from tiburon.contact.candidates import acts_by_default, kept, refuse_meshes, refuse_turning
 from tiburon.contact.compliant import ContactLaw
 from tiburon.contact.rigid import TOLERANCE
-from tiburon.errors import DomainError, ModelError, OptionError, shown
+from tiburon.errors import DomainError, ModelError, ModelWarning, OptionError, shown
 from tiburon.model import Model, World
 from tiburon.record import field, record
 from tiburon.trace.primitives.friction_newton import MOST_COLUMNS
@@ -117,7 +119,22 @@ class RigidContact(ContactModel):
                 f"RigidContact: law 'convex' is solved for up to {MOST_COLUMNS} velocities, got "
                 f"{model.nv} of model {model.name!r}; write tb.RigidContact()"
             )
-        return None if found is None else replace(found, law=self.law, tolerance=self.tolerance)
+        if found is None:
+            return None
+        if self.law == "convex":
+            refuse_turning(found.candidates, "RigidContact(law='convex')")
+        if leaves_out_turning(model.plan, found.candidates):
+            named = next(one.name for one in found.candidates if any(one.turning))
+            warnings.warn(
+                f"model {model.name!r}: torsional and rolling friction were left out, of contact "
+                f"{named!r} first: too many points of a robot with {model.nv} velocities may "
+                "touch; name the pairs of bodies that matter by pairs=",
+                ModelWarning,
+                stacklevel=caller_level(),
+            )
+            candidates = (replace(one, resists_turning=False) for one in found.candidates)
+            found = replace(found, candidates=kept(tuple(candidates)))
+        return replace(found, law=self.law, tolerance=self.tolerance)
 
 
 @public
@@ -144,7 +161,7 @@ class CompliantContact(ContactModel):
     def element(self, model: Model, world: World) -> Element | None:
         """Return the contacts; see `ContactModel.element`."""
         found = CompliantContactElement.of(model, world, self.pairs)
-        _refuse_meshes(self, found)
+        _refuse(self, found)
         return None if found is None else replace(found, law=self.law)
 
 
@@ -165,7 +182,7 @@ class ExactContact(ContactModel):
     def element(self, model: Model, world: World) -> Element | None:
         """Return the contacts; see `ContactModel.element`."""
         found = ExactContactElement.of(model, world, self.pairs)
-        _refuse_meshes(self, found)
+        _refuse(self, found)
         return found
 
 
@@ -247,7 +264,9 @@ def contact_elements(model: Model, world: World, contact: Any) -> tuple[Element,
     return () if checked is None else checked.elements(model, world)
 
 
-def _refuse_meshes(contact: ContactModel, found: ContactElement | None) -> None:
-    """Refuse meshes, whose contacts are located between steps."""
+def _refuse(contact: ContactModel, found: ContactElement | None) -> None:
+    """Refuse meshes, whose contacts are located between steps, and friction against turning."""
     if found is not None:
-        refuse_meshes(found.candidates, f"contact={type(contact).__name__}(...)", hulls=True)
+        what = f"contact={type(contact).__name__}(...)"
+        refuse_meshes(found.candidates, what, hulls=True)
+        refuse_turning(found.candidates, what)

@@ -1,13 +1,17 @@
 """Contact of event-driven runs as an element: contact points and the modes they are in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tiburon.actuation.contact_element import PEAK_FORCE, POINT_STATES, ContactElement
+from tiburon.actuation.contact_element import (
+    PEAK_FORCE,
+    POINT_STATES,
+    ContactElement,
+    PointForces,
+)
 from tiburon.actuation.element import Action, ElementContext
 from tiburon.contact.candidates import surfaces_of
 from tiburon.contact.complementarity import contact_accelerations
-from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.contact.mode_forces import (
     HeldContacts,
     PointMode,
@@ -20,7 +24,7 @@ from tiburon.contact.rows import contact_rows
 from tiburon.loops.projection import moved_configuration
 from tiburon.model import Model, Plan
 from tiburon.record import record
-from tiburon.spatial import Scalars, Vec3
+from tiburon.spatial import Scalars
 
 MODE_STATES = (
     "mode",
@@ -84,12 +88,12 @@ class ExactContactElement(ContactElement):
 
     def point_forces(
         self, plan: Plan, q: Scalars, z: Scalars, p: Scalars, held: Callable[[], HeldContacts]
-    ) -> tuple[Sequence[ContactGeometry], Sequence[Vec3]]:
-        """Return geometry and force of all points; see `ContactElement.point_forces`."""
+    ) -> PointForces:
+        """Return what acts at all points; see `ContactElement.point_forces`."""
         contacts = held()
         f, points = contacts.forces().f, contacts.problem.points
         pushes = [force_on_first(one, f[3 * k : 3 * k + 3]) for k, one in enumerate(points)]
-        return [one.geometry for one in points], pushes
+        return PointForces([one.geometry for one in points], pushes)
 
     def settled(
         self,

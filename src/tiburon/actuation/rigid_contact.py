@@ -6,11 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tiburon.actuation.contact_element import POINT_STATES, ContactElement
+from tiburon.actuation.contact_element import POINT_STATES, ContactElement, PointForces
 from tiburon.actuation.element import Action, ElementContext
 from tiburon.contact.active import ActivePoints, active_points, chooses
 from tiburon.contact.candidates import surfaces_of
-from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.contact.mode_forces import HeldContacts
 from tiburon.contact.rigid import (
     TOLERANCE,
@@ -24,7 +23,7 @@ from tiburon.contact.rigid import (
 from tiburon.contact.rows import PointRows, contact_geometry, may_touch, swept_rows
 from tiburon.model import Model, Plan
 from tiburon.record import field, record
-from tiburon.spatial import Scalar, Scalars, Vec3
+from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.primitives.active_rows import picked_rows, spread_rows
 from tiburon.trace.regions import where_needed
 
@@ -43,6 +42,14 @@ OWN_STATES = (
     "deepest_time",
 )
 """Discrete states beside those of the points."""
+
+MOMENT_STATES = (
+    *(f"moment_at_end_{axis}" for axis in "xyz"),
+    *(f"moment_{axis}" for axis in "xyz"),
+)
+"""Discrete states of a contact point with torsional or rolling friction: its moment on the first
+body, world axes, with the directions of the end of the last step, and the mean over the step [N m].
+"""
 
 START = -1.0
 """What the state "acting" is before the first step of a run."""
@@ -63,8 +70,9 @@ class RigidContactElement(ContactElement):
     before the first step, -2 if they should not), and the largest residual so far with its point;
     the deepest penetration at the start of a step so far [m] with its point and time [s]; then the
     peak force of each point; last the joint forces that act within the next step, and those with
-    the lever arms of the end of the last one [N or N m], of joints that turn in world axes; and the
-    force of each point with the directions of the end of the last step [N].
+    the lever arms of the end of the last one [N or N m], of joints that turn in world axes; the
+    force of each point with the directions of the end of the last step [N]; and `MOMENT_STATES` of
+    the points whose surfaces may have torsional or rolling friction.
     """
 
     ends_steps: ClassVar[bool] = True
@@ -87,13 +95,32 @@ class RigidContactElement(ContactElement):
             for name in model.v_names
         ]
         points = [f"{name}.force_at_end_{axis}" for name in self.point_names for axis in "xyz"]
-        return (*ContactElement.discrete_state_names(self, model), *joints, *points)
+        names = self.point_names
+        moments = [f"{names[k]}.{part}" for k in self.turning_points for part in MOMENT_STATES]
+        return (*ContactElement.discrete_state_names(self, model), *joints, *points, *moments)
+
+    @property
+    def turning_points(self) -> tuple[int, ...]:
+        """Numbers of the points whose surfaces may have torsional or rolling friction."""
+        return self._known.turning_points
+
+    @property
+    def moment_places(self) -> dict[int, int]:
+        """Place of the mean moment of each of these points, from the end of the states."""
+        width, first = len(MOMENT_STATES), MOMENT_STATES.index("moment_x")
+        points = self.turning_points
+        return {k: first + width * (place - len(points)) for place, k in enumerate(points)}
+
+    @property
+    def _ends(self) -> int:
+        """Number of the states of the ends of steps, which come last."""
+        return 3 * len(self.point_names) + len(MOMENT_STATES) * len(self.turning_points)
 
     def initial_discrete_state(self, model: Model) -> tuple[float, ...]:
         """Return no force; points that touch without slip at the start stick."""
         found = list(ContactElement.initial_discrete_state(self, model))
         found[self._act] = START
-        return (*found, *(0.0,) * (2 * model.nv + 3 * len(self.point_names)))
+        return (*found, *(0.0,) * (2 * model.nv + self._ends))
 
     def parameters(self) -> tuple[float, ...]:
         """Return dimensions and materials of all candidates, then the tolerance."""
@@ -117,11 +144,12 @@ class RigidContactElement(ContactElement):
 
     def point_forces(
         self, plan: Plan, q: Scalars, z: Scalars, p: Scalars, held: Callable[[], HeldContacts]
-    ) -> tuple[Sequence[ContactGeometry], Sequence[Vec3]]:
-        """Return geometry and force of all points; see `ContactElement.point_forces`."""
-        own = self.own_parameters(p)[0]
+    ) -> PointForces:
+        """Return what acts at all points; see `ContactElement.point_forces`."""
+        own, states = self.own_parameters(p)[0], self.point_states(z)
         geometries, _ = contact_geometry(plan, q, self.candidates, own)
-        return geometries, [state.force for state in self.point_states(z)]
+        moments = {k: states[k].moment for k in self.turning_points}
+        return PointForces(geometries, [state.force for state in states], moments)
 
     def own_parameters(self, p: Scalars) -> tuple[Scalars, Scalar]:
         """Return the parameters of candidates with table handles, and the tolerance."""
@@ -206,6 +234,9 @@ class RigidContactElement(ContactElement):
         )
         after = [y for state in found.states for y in (*state.mean, state.sticking)]
         at_end = [x for state in found.states for x in state.force]
+        for k in self.turning_points:
+            state = found.states[k]
+            at_end += [*state.moment, *state.mean_moment]
         if isinstance(points, ActivePoints):
             before = z[self.peak_states]
             own_peaks = picked_rows(points.places, before, 1)
@@ -230,10 +261,14 @@ class RigidContactElement(ContactElement):
     def point_states(self, z: Scalars) -> list[PointState]:
         """Return what each contact point carries from the last step."""
         width, count = len(POINT_STATES), len(self.point_names)
-        at_end = z[len(z) - 3 * count :]
-        return [
+        at_end = z[len(z) - self._ends :]
+        found = [
             PointState(tuple(at_end[3 * k : 3 * k + 3]), z[width * k + 3]) for k in range(count)
         ]
+        for place, k in enumerate(self.turning_points):
+            own = at_end[3 * count + len(MOMENT_STATES) * place :][: len(MOMENT_STATES)]
+            found[k] = found[k]._replace(moment=tuple(own[:3]))
+        return found
 
     @property
     def peak_states(self) -> slice:
@@ -246,7 +281,7 @@ class RigidContactElement(ContactElement):
 
         Those that act come first, then those with the lever arms of the end of the last step.
         """
-        forces = z[self.peak_states.stop : len(z) - 3 * len(self.point_names)]
+        forces = z[self.peak_states.stop : len(z) - self._ends]
         half = len(forces) // 2
         return z[self._act], forces[:half], forces[half:]
 
@@ -269,7 +304,7 @@ class RigidContactElement(ContactElement):
         joints = self.peak_states.stop
         begins = (z[self._act] < 0.5 * START) & (trial[self._act] > 0.5)
         differs = trial[self._act] < 0.5 * (START + REVISED)
-        forces, points = self.acting(trial)[1], trial[len(z) - 3 * len(self.point_names) :]
+        forces, points = self.acting(trial)[1], trial[len(z) - self._ends :]
         still = (0.0,) * len(forces)
         before = (*z[: self._act], 0.0, *z[self._act + 1 : joints])
         first, none = (*before, *forces, *still, *points), self.at_rest(z)
@@ -279,7 +314,7 @@ class RigidContactElement(ContactElement):
     def at_rest(self, z: Scalars) -> Scalars:
         """Return the states with forces that do not act within the next step."""
         act = self._act
-        joints, points = self.peak_states.stop, len(z) - 3 * len(self.point_names)
+        joints, points = self.peak_states.stop, len(z) - self._ends
         return (*z[:act], 0.0, *z[act + 1 : joints], *(0.0,) * (points - joints), *z[points:])
 
     def states_apart(self, z: Scalars) -> Scalars:

@@ -56,11 +56,21 @@ MOST_ACTIVE = 64
 MOTION_SHARE = 2.0
 """Gap up to which points are chosen, relative to the largest motion of a pair in the step."""
 
-TOO_MANY = (
-    f"at most {MOST_ACTIVE} contact points that touch in one step; name the pairs of bodies that "
-    "matter by pairs=, or cover bodies with fewer shapes"
-)
-"""What a step expects in which more points touch."""
+MOST_ENTRIES = 16384
+"""Entries of rows of points that resist turning, whose slots have rows for that, too: of large
+robots fewer act at most."""
+
+LEAST_TURNING = 40
+"""Points that act in one step at least: of robots so large that fewer would, none resist turning.
+"""
+
+
+def too_many(slots: int) -> str:
+    """Return what a step expects in which more points touch than there are slots."""
+    return (
+        f"at most {slots} contact points that touch in one step; name the pairs of bodies that "
+        "matter by pairs=, or cover bodies with fewer shapes"
+    )
 
 
 class ActivePoints(list[PointRows]):
@@ -73,7 +83,9 @@ class ActivePoints(list[PointRows]):
         gaps: Gaps of all points at the start of the step [m].
         table: Of each point its gap at the start and ahead, normal, place on both bodies, share
             of the step before first contact, normal at the start, and whether it jumps.
-        surfaces: Static and kinetic friction and restitution of each point.
+        surfaces: Static and kinetic friction and restitution of each point; where some resist
+            turning, torsional and rolling friction, too.
+        resists: Whether some may have torsional friction, and rolling friction.
         bodies: Numbers of both bodies of each point, in `masks`.
         masks: For each body whether each joint axis moves it: 1 or 0.
         columns: Velocity at the world's origin of a body that each joint axis moves, per unit rate.
@@ -86,6 +98,7 @@ class ActivePoints(list[PointRows]):
     gaps: list[Scalar]
     table: list[Scalar]
     surfaces: list[Scalar]
+    resists: tuple[bool, bool]
     bodies: list[Scalar]
     masks: list[Scalar]
     columns: list[Scalar]
@@ -130,6 +143,27 @@ def chooses(plan: Plan, candidates: Sequence[Candidate]) -> bool:
     if len(pairs) <= MOST_WHOLE and points <= MOST_SPARSE_POINTS:
         return False
     return points > MOST_SPARSE_POINTS or plan.nv * points <= MOST_SPARSE * moved
+
+
+def _resists(candidates: Sequence[Candidate]) -> tuple[bool, bool]:
+    """Return whether some points may have torsional friction, and rolling friction."""
+    spins, rolls = (any(candidate.turning[k] for candidate in candidates) for k in range(2))
+    return spins, rolls
+
+
+def _most_turning(nv: int, kinds: int) -> int:
+    """Return how many points act at most, with rows of some kinds of friction against turning."""
+    return min(MOST_ACTIVE, MOST_ENTRIES // (3 * (1 + kinds) * (nv + kinds)))
+
+
+def leaves_out_turning(plan: Plan, candidates: Sequence[Candidate]) -> bool:
+    """Return whether points have no rows of friction against turning: a robot too large for them.
+
+    Those of large robots of which steps choose points would not fit into the memory of a kernel.
+    """
+    kinds = sum(_resists(candidates))
+    large = kinds > 0 and _most_turning(plan.nv, kinds) < LEAST_TURNING
+    return large and not plan.depends_on_time and chooses(plan, candidates)
 
 
 def active_points(
@@ -208,6 +242,9 @@ def active_points(
     keys = [np.minimum(point[0], point[1]) for point in points]
     slots = min(len(points), MOST_ACTIVE)
     chosen = ActivePoints()
+    chosen.resists = _resists(candidates)
+    if any(chosen.resists):
+        slots = min(slots, _most_turning(plan.nv, sum(chosen.resists)))
     chosen.places, chosen.count, chosen.total = active_rows(
         keys, limit, np.minimum(limit, NEAR_GAP), slots
     )
@@ -220,7 +257,12 @@ def active_points(
     geometry = [ContactGeometry(point[1], point[3], point[2]) for point in points]
     surfaces: list[Surface] = materials_of(candidates, p, geometry)
     chosen.surfaces = [
-        x for one in surfaces for x in (one.static_friction, one.kinetic_friction, one.restitution)
+        x
+        for one in surfaces
+        for x in (
+            *(one.static_friction, one.kinetic_friction, one.restitution),
+            *((one.torsional_friction, one.rolling_friction) if any(chosen.resists) else ()),
+        )
     ]
     picked = picked_rows(chosen.places, chosen.table, WIDTH)
     axes = (ZERO3, ZERO3, ZERO3)

@@ -55,6 +55,7 @@ __all__ = [
     "numbers_of",
     "parameter_count",
     "refuse_prescribed",
+    "refuse_turning",
     "restored",
     "surfaces_of",
     "tables_of",
@@ -116,6 +117,24 @@ class Candidate:
 
     own: ContactMaterial | None = None
     """Surface of the first shape alone, where the second is the ground."""
+
+    turning: tuple[bool, bool] = (False, False)
+    """Whether its points have rows of torsional and of rolling friction: once a surface has such
+    coefficients, others may be zero."""
+
+    resists_turning: bool = True
+    """Whether these act: among very many points of large robots they are left out."""
+
+    def __post_init__(self) -> None:
+        if not self.resists_turning:
+            object.__setattr__(self, "turning", (False, False))
+            return
+        materials = (self.material, *(patch.material for patch in self.patches))
+        spins, rolls = self.turning
+        for material in materials:
+            spins = spins or material.torsional_friction > 0.0
+            rolls = rolls or material.rolling_friction > 0.0
+        object.__setattr__(self, "turning", (spins, rolls))
 
     @property
     def pair(self) -> Pair:
@@ -329,6 +348,8 @@ class Surface(NamedTuple):
     planar_stiffness: Scalar
     planar_damping: Scalar
     dissipation: Scalar
+    torsional_friction: Scalar = 0.0
+    rolling_friction: Scalar = 0.0
 
 
 def surfaces_of(
@@ -365,6 +386,22 @@ def refuse_meshes(candidates: Sequence[Candidate], what: str, *, hulls: bool = F
                 f"contact {candidate.name!r}: {what} takes no meshes, whose contact points are "
                 "others in every step; cover them with simple shapes: tb.cover_mesh, or "
                 "tb.cover_meshes for all meshes of a robot",
+                name=candidate.name,
+            )
+
+
+def refuse_turning(candidates: Sequence[Candidate], what: str) -> None:
+    """Refuse contacts with torsional or rolling friction; `what` is without.
+
+    Raises:
+        ModelError: If a contact has some; the message names it.
+    """
+    for candidate in candidates:
+        if any(candidate.turning):
+            word = "torsional_friction" if candidate.turning[0] else "rolling_friction"
+            raise ModelError(
+                f"contact {candidate.name!r}: {what} has no {word}; set it to 0 in the Ground and "
+                "in each ContactMaterial, or write contact=tb.RigidContact()",
                 name=candidate.name,
             )
 
@@ -474,6 +511,12 @@ class Candidates(tuple[Candidate, ...]):
     def point_names(self) -> tuple[str, ...]:
         """Names of all contact points."""
         return tuple(name for candidate in self for name in candidate.point_names)
+
+    @cached_property
+    def turning_points(self) -> tuple[int, ...]:
+        """Numbers of the points whose surfaces may have torsional or rolling friction."""
+        every = [any(candidate.turning) for candidate in self for _ in candidate.point_names]
+        return tuple(k for k, turns in enumerate(every) if turns)
 
     @cached_property
     def are_located(self) -> bool:

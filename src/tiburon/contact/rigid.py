@@ -32,6 +32,15 @@ Restitution is Poisson's: impulses of compression are those without restitution;
 removed the speed of approach returns e times as large in decompression. A contact that is closed
 throughout the step has no speed of approach: this is what distinguishes resting from bouncing. A
 bounce that would end within the step it began in goes over into rest that way.
+
+Torsional and rolling friction are contacts of their own beside their point: moments about its
+normal, and about its tangents, in place of tangential impulses, up to their coefficient times the
+normal impulse of the point. The normal impulse p_s of such a contact is that of the point, p_n, by
+a column e of A that both share, s in the normal row of the one and -s in that of the other:
+y_e = s (p_s - p_n), and the law of a normal impulse, u_s = s y_e >= 0 with p_s u_s = 0, has y_e = 0
+for its solution. What the point feels of the column is s y_e, nothing. All that solves contact
+problems, and differentiates them, so holds for these. Their rows are scaled by a length L, by which
+they are as heavy as the normal of the point: p L is a moment.
 """
 
 import functools
@@ -45,7 +54,7 @@ import numpy as np
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.contact.active import TOO_MANY, WIDTH, ActivePoints
+from tiburon.contact.active import WIDTH, ActivePoints, too_many
 from tiburon.contact.candidates import Surface
 from tiburon.contact.geometry.vectors import perpendicular
 from tiburon.contact.rows import (
@@ -144,6 +153,16 @@ OUT_OF_REACH = 1e30
 MIN_SHARED_POINTS = 3
 """Contact points of a body on the world from which on they share its rows."""
 
+COUPLING = 0.1
+"""Square of s relative to that of the normal row of a point: sweeps carry normal impulses over to
+the contacts of friction against turning, and miss a tenth of their change each."""
+
+STUCK_SHARE = 1.0 - 1e-9
+"""Share of the bound of a moment of the last step below which it held a point against turning."""
+
+MOST_TURNING_LENGTH = 1e6
+"""Length L at most [m]: bodies that hardly turn do not turn."""
+
 MIN_SLIP_SHARE = 1e-6
 """Share of the largest tangential velocity without impulses below which a point does not slip."""
 
@@ -161,6 +180,12 @@ class PointState(NamedTuple):
     mean: Scalars = ()
     """Mean force over the last step, with the directions of both its ends [N]: what changes the
     momentum. Steps do not need it."""
+
+    moment: Scalars = (0.0, 0.0, 0.0)
+    """Moment of torsional and rolling friction, as `force` [N m]."""
+
+    mean_moment: Scalars = (0.0, 0.0, 0.0)
+    """The same over the last step, as `mean` [N m]."""
 
 
 class BoundRow(NamedTuple):
@@ -197,6 +222,19 @@ class BoundRow(NamedTuple):
 
     offset: Scalar = 0.0
     """What friction sees besides the velocity along the row [m/s or rad/s]."""
+
+
+class TurningContact(NamedTuple):
+    """Torsional or rolling friction of a point, as a contact of its own; see above."""
+
+    point: int
+    """Number of the point."""
+
+    axes: tuple[int, ...]
+    """Axes of the point about which it acts: the normal, or both tangents."""
+
+    length: Scalar
+    """L [m]."""
 
 
 class RowGroup(NamedTuple):
@@ -276,6 +314,9 @@ class Compliance(NamedTuple):
 
     shoes: tuple[Scalar, ...] = ()
     """Square of the normal row of each `BoundRow`; 0 for stops."""
+
+    turning: tuple[TurningContact, ...] = ()
+    """Friction against turning, whose rows come last."""
 
     held: tuple[int, ...] = ()
     """Velocity variables that no impulse changes."""
@@ -495,11 +536,27 @@ def compliance_of(
         ]
 
     rows = permitted(rows)
+    size, shoes = width, []
+    turning: list[TurningContact] = []
+    turning_rows: list[list[ContactRow]] = []
+    if bounds is not None:
+        at = _rows_of_points(forms)
+        for k, point in enumerate(points):
+            for axes in _turning_kinds(point.resists):
+                moments = permitted([scaled(row) for row in _turning_jacobian(point, axes, held)])
+                length, coupling = _turning_scale(
+                    list(rows[at[k] + 2].values()), [list(row.values()) for row in moments]
+                )
+                rows[at[k] + 2] = {**rows[at[k] + 2], size: -coupling}
+                tangents = [{i: length * x for i, x in row.items()} for row in moments]
+                none: list[ContactRow] = [{}] * (2 - len(axes))
+                turning_rows.append([*tangents, *none, {size: coupling}])
+                turning.append(TurningContact(k, axes, length))
+                size += 1
     groups, start = [], 0
     for one in forms:
         groups.append(RowGroup(one.form, rows[start : start + one.size], one.numbers))
         start += one.size
-    size, shoes = width, []
     joint_rows, rows = rows[of_points:], rows[:of_points]
     for bound, along in zip(bounds or (), joint_rows, strict=True):
         if bound.friction is None:
@@ -517,6 +574,9 @@ def compliance_of(
             three = [along, {}, {size: np.sqrt(square)}]
             shoes.append(square)
             size += 1
+        groups.append(RowGroup(OWN, three, [()]))
+        rows += three
+    for three in turning_rows:
         groups.append(RowGroup(OWN, three, [()]))
         rows += three
 
@@ -558,7 +618,46 @@ def compliance_of(
         gathered=gathered,
         width=width,
         shoes=tuple(shoes),
+        turning=tuple(turning),
     )
+
+
+def _rows_of_points(forms: Sequence["_Form"]) -> list[int]:
+    """Return for each point the number of its first row, or of the first of those it shares."""
+    found, start = [], 0
+    for one in forms:
+        found += [start] * len(one.numbers)
+        start += one.size
+    return found
+
+
+def _turning_jacobian(
+    point: PointRows, axes: Sequence[int], held: Collection[int]
+) -> list[ContactRow]:
+    """Return the rows of the relative angular velocity along some axes."""
+    rows = [point.turning[axis] for axis in axes]
+    return _without(rows, held) if held else rows
+
+
+def _turning_scale(
+    normal: Sequence[Scalar], moments: Sequence[Sequence[Scalar]]
+) -> tuple[Scalar, Scalar]:
+    """Return the length L of a contact of friction against turning, and s of its column.
+
+    Solutions do not depend on them, nor do derivatives.
+
+    Args:
+        normal: Normal row of A of the point.
+        moments: Rows of A of the angular velocity.
+    """
+    stiff, *squares = (_sum_of_products(row, row) for row in (normal, *moments))
+    turns = sum(squares) * (1.0 / len(moments))
+    # what does not turn, or moves along the normal, has any scale
+    least = turns + stiff * (1.0 / MOST_TURNING_LENGTH**2)
+    some = stiff > 0.0
+    length = np.sqrt(np.where(some, stiff / np.where(some, least, 1.0), 1.0))
+    square = np.where(some, stiff, np.where(turns > 0.0, turns, 1.0))
+    return frozen(length), frozen(np.sqrt(COUPLING * square))
 
 
 def _without(rows: Sequence[ContactRow], held: Collection[int]) -> list[ContactRow]:
@@ -859,6 +958,127 @@ def contact_problem(
     )
 
 
+class _PosedTurning(NamedTuple):
+    """Friction against turning in a contact problem; see `ContactProblem`."""
+
+    b: Scalars
+    mu: Scalar
+    guess: Scalars
+    turned: Scalars
+    stuck: Scalar
+
+
+def _posed_turning(
+    turning: Sequence[TurningContact],
+    points: Sequence[PointRows],
+    surfaces: Sequence[Surface],
+    states: Sequence[PointState],
+    problem: ContactProblem,
+    v_free: Sequence[Scalar],
+    h: Scalar,
+) -> list[_PosedTurning]:
+    """Pose the friction against turning of all points."""
+    found = []
+    known: dict[int, tuple[Scalars, Scalars, Scalars]] = {}
+    for one in turning:
+        k, friction = one.point, surfaces[one.point][-2:]
+        if k not in known:
+            point = points[k]
+            rates = point.turning_rate(v_free)
+            start = point.start or point.axes[2]
+            known[k] = (
+                rates,
+                *_moment_carried_on(states[k], point.axes, start, rates, friction[1], h),
+            )
+        found.append(_turning_contact(one, *known[k], friction, problem.guess[3 * k + 2]))
+    return found
+
+
+def _moment_carried_on(
+    state: PointState,
+    axes: tuple[Vec3, Vec3, Vec3],
+    before: Vec3,
+    rates: Scalars,
+    rolling: Scalar,
+    h: Scalar,
+) -> tuple[Scalars, Scalars]:
+    """Return the moment of the last step as `_carried_on` does, turned with that of rolling.
+
+    `rolling` is the coefficient of rolling friction.
+    """
+    moment = (state.moment[0], state.moment[1], state.moment[2])
+    pressed = dot(before, (state.force[0], state.force[1], state.force[2]))
+    across = subtract(moment, scale(before, dot(before, moment)))
+    holds = _is_within(dot(across, across), rolling * pressed)
+    return _carried_on(PointState(moment, holds), axes, before, (rates[0], rates[1]), h)
+
+
+def _is_within(square: Scalar, bound: Scalar) -> Scalar:
+    """Return whether a moment is below its bound, by its square: 1 or 0."""
+    bound = STUCK_SHARE * bound
+    return np.where(square < bound * bound, 1.0, 0.0)
+
+
+def _turning_contact(
+    one: TurningContact,
+    rates: Scalars,
+    carried: Scalars,
+    turned: Scalars,
+    friction: Sequence[Scalar],
+    pressed: Scalar,
+) -> _PosedTurning:
+    """Pose torsional or rolling friction of a point.
+
+    Args:
+        one: Which of the two.
+        rates: Relative angular velocity along the axes of the point [rad/s].
+        carried: Moment of the last step along them, as an impulse [N m s].
+        turned: By how much it differs without the turning of the axes.
+        friction: Torsional and rolling coefficients [m].
+        pressed: Normal impulse of the point from which solvers start [N s].
+    """
+    spins = len(one.axes) == 1
+    over, mu = 1.0 / one.length, friction[0 if spins else 1]
+    own = [carried[axis] for axis in one.axes]
+    none = (0.0,) * (2 - len(one.axes))
+    return _PosedTurning(
+        (*(one.length * rates[axis] for axis in one.axes), *none, 0.0),
+        over * mu,
+        (*(over * x for x in own), *none, pressed),
+        (*(over * turned[axis] for axis in one.axes), *none, 0.0),
+        _is_within(_sum_of_products(own, own), mu * pressed),
+    )
+
+
+def _turning_after(
+    state: PointState,
+    axes: tuple[Vec3, Vec3, Vec3],
+    parts: Sequence[tuple[TurningContact, Sequence[Scalar], Sequence[Scalar]]],
+    opened: Scalar,
+    per_time: Scalar,
+) -> PointState:
+    """Return what a contact point carries on, with its friction against turning.
+
+    Args:
+        state: What it carries on without.
+        axes: Its axes.
+        parts: Of torsional and of rolling friction the contact, its impulse, and that of the last
+            step with the directions of the start less itself.
+        opened: Whether the step left the point open: 1 or 0.
+        per_time: -1 over the length of the step [1/s].
+    """
+    impulse: list[Scalar] = [0.0] * 3
+    mean: list[Scalar] = [0.0] * 3
+    for one, p, turned in parts:
+        for place, axis in enumerate(one.axes):
+            impulse[axis] = one.length * p[place]
+            mean[axis] = one.length * (p[place] + 0.5 * turned[place])
+    return state._replace(
+        moment=tuple(np.where(opened > 0.5, 0.0, per_time * x) for x in of_axes(axes, impulse)),
+        mean_moment=tuple(per_time * x for x in of_axes(axes, mean)),
+    )
+
+
 def _any_jumped(jumps: Sequence[Scalar], pushes: Sequence[Scalar]) -> Scalar:
     """Return whether some point that pushed in the last step has jumped: 1 or 0."""
     found: Scalar = 0.0
@@ -1042,41 +1262,60 @@ def rigid_step(
         _posed_bound(bound, square, v_free, h)
         for bound, square in zip(bounds, compliance.shoes, strict=True)
     ]
+    turning = compliance.turning
+    owners = [one.point for one in turning]
+    turns = _posed_turning(turning, points, surfaces, states, problem, v_free, h)
     groups, rows = compliance.laid_out()
-    most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
+    moving = compliance.size - len(turning)
+    most = MOST_SWEEPS if moving <= MOST_COLUMNS else MOST_SWEEPS_ALONE
     between = [k for k, point in enumerate(points) if point.between]
+    first = count + len(joints)
+    between += [first + k for k, owner in enumerate(owners) if points[owner].between]
     lag = _lag(acting, problem.jumped)
     turned = _acting_impulses(acting, problem.turned, problem.jumped)
-    found = ContactStep(compliance.size, groups, most, convex=convex, between=between).apply(
+    step = ContactStep(
+        compliance.size, groups, most, convex=convex, between=between, couplings=len(turning)
+    )
+    found = step.apply(
         [
             *rows,
             *b,
             *(x for one in joints for x in one.b),
+            *(x for one in turns for x in one.b),
             *mu,
             *(one.mu for one in joints),
+            *(one.mu for one in turns),
             *(one.approach for one in closing),
             *(one.closing.approach for one in joints),
+            *(closing[k].approach for k in owners),
             *(one.share for one in closing),
             *(one.closing.share for one in joints),
+            *(closing[k].share for k in owners),
             *(surface.restitution for surface in surfaces),
             *(0.0 for _ in joints),
+            *(surfaces[k].restitution for k in owners),
             *problem.ends,
             *(one.end for one in joints),
+            *(0.0 for _ in turns),
             *guess,
             *(x for one in joints for x in one.guess),
+            *(x for one in turns for x in one.guess),
             *(state.sticking for state in states),
             *(bound.stuck for bound in bounds),
+            *(one.stuck for one in turns),
             h,
             tolerance,
             *_acting_impulses(acting, guess, problem.jumped),
             *(0.0,) * (3 * len(joints)),
+            *_acting_impulses(acting, [x for t in turns for x in t.guess], problem.jumped),
             *_felt_impulses(acting, compliance, problem.jumped),
             *(lag,) * count,
             *(0.0,) * len(joints),
+            *(lag,) * len(turns),
             lag,
         ]
     )
-    total = count + len(joints)
+    total = first + len(turns)
     p, y, shifts, slip, acted, (fastest, *report) = _parts(found, total, compliance.size)
     change = [a - b for a, b in zip(y, acted, strict=True)]
     shifted = compliance.response([a - 0.5 * b for a, b in zip(shifts, acted, strict=True)])
@@ -1111,12 +1350,27 @@ def rigid_step(
         for k, point in enumerate(points)
     ]
     v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
+    after: list[PointState] = each_point(_state_after, points, given)
+    later = _acting_impulses(acting, [x for one in turns for x in one.turned], problem.jumped)
+    for k in dict.fromkeys(owners):
+        own = [i for i, owner in enumerate(owners) if owner == k]
+        parts = [
+            (
+                turning[i],
+                p[3 * (first + i) : 3 * (first + i) + 3],
+                later[3 * i : 3 * i + 3],
+            )
+            for i in own
+        ]
+        after[k] = _turning_after(after[k], points[k].axes, parts, opened[k], per_time)
     residual, sweeps, worst = report
+    for k, owner in enumerate(owners):
+        worst = np.where(worst == float(first + k), float(owner), worst)
     pushes = p[3 * count :]
     lands = _lands([*closing, *(one.closing for one in joints)], p)
     return RigidStep(
         v_after,
-        each_point(_state_after, points, given),
+        after,
         pushed > 0.0,
         residual,
         sweeps,
@@ -1260,6 +1514,55 @@ class _Slots(NamedTuple):
     after: list[Scalar]
     jumps: list[Scalar]
     hold: list[Scalar]
+    turning_rows: Sequence[Scalar] = ()
+    """Of friction against turning; nothing where there is none."""
+    turning_b: Sequence[Scalar] = ()
+    turning_mu: Sequence[Scalar] = ()
+    turning_guess: Sequence[Scalar] = ()
+    turning_turned: Sequence[Scalar] = ()
+    turning_stuck: Sequence[Scalar] = ()
+    lengths: Sequence[Scalar] = ()
+    """L of each contact."""
+
+
+def _with_turning(points: Sequence[Scalar], turning: Sequence[Scalar], slots: int) -> list[Scalar]:
+    """Return values of slots, those of points followed by those of friction against turning."""
+    a, b = len(points) // slots, len(turning) // slots
+    parts = ((*points[a * k : a * k + a], *turning[b * k : b * k + b]) for k in range(slots))
+    return [x for part in parts for x in part]
+
+
+def _divided(values: Sequence[Scalar], width: int, n: int) -> tuple[list[Scalar], list[Scalar]]:
+    """Return values of points, and of friction against turning, from `_with_turning`."""
+    slots = len(values) // (width * (1 + n))
+    starts = [width * (1 + n) * k for k in range(slots)]
+    points = [x for k in starts for x in values[k : k + width]]
+    return points, [x for k in starts for x in values[k + width : k + width * (1 + n)]]
+
+
+def _kept_parts(state: PointState, kinds: Sequence[Any]) -> list[Scalars]:
+    """Return what slots give of a point, in parts."""
+    found = [state.force, (state.sticking,), state.mean]
+    return [*found, state.moment, state.mean_moment] if kinds else found
+
+
+def _state_of(kept: Sequence[Scalar]) -> PointState:
+    """Return the state of a point from these parts, one after the other."""
+    state = PointState(tuple(kept[:3]), kept[3], tuple(kept[4:7]))
+    if len(kept) == 7:
+        return state
+    return state._replace(moment=tuple(kept[7:10]), mean_moment=tuple(kept[10:]))
+
+
+def _repeated(values: Sequence[Scalar], times: int) -> list[Scalar]:
+    """Return each value several times."""
+    return [x for x in values for _ in range(times)]
+
+
+def _turning_kinds(resists: tuple[bool, bool]) -> list[tuple[int, ...]]:
+    """Return the axes of each contact of friction against turning."""
+    spins, rolls = resists
+    return [axes for axes, some in (((2,), spins), ((0, 1), rolls)) if some]
 
 
 def _posed_slots(
@@ -1285,6 +1588,8 @@ def _posed_slots(
     factors = [x for i in range(nv) for x in metric.factors(i)]
     ends = [0, *itertools.accumulate(map(len, ancestors))]
     kept = compliance.permitted
+    kinds = _turning_kinds(points.resists)
+    own_columns = len(kinds)
     sizes = (1, nv, nv, nv, nv, len(factors), 6 * axis_count, len(kept))
 
     def posed(
@@ -1324,7 +1629,8 @@ def _posed_slots(
         ahead, friction = (there, ZERO3, axes, before, jump), (material[0], material[1])
         found = _posed(gap, ahead, carried, friction, h, now, steady, begun)
         rows: list[Scalar] = []
-        for x in J:
+
+        def scaled(x: list[Scalar]) -> list[Scalar]:
             for i in compliance.held:
                 x[i] = 0.0
             for i in range(nv - 1, -1, -1):
@@ -1333,10 +1639,42 @@ def _posed_slots(
             x = [a * b for a, b in zip(x, roots, strict=True)]
             if kept:
                 x = [_sum_of_products(allowed[k * nv : k * nv + nv], x) for k in range(width)]
-            rows += x
+            return x
+
+        A = [scaled(x) for x in J]
+        turns: list[_PosedTurning] = []
+        turning_rows: list[Scalar] = []
+        lengths: list[Scalar] = []
+        own: list[Scalar] = []
+        if kinds:
+            W: list[list[Scalar]] = [[0.0] * nv for _ in axes]
+            for i, variable in enumerate(points.variables):
+                turn = scale(tuple(columns[6 * i : 6 * i + 3]), second[i] - first[i])
+                for row, axis in zip(W, axes, strict=True):
+                    row[variable] = row[variable] + dot(axis, turn)
+            rates = tuple(_sum_of_products(row, v_free) for row in W)
+            moving = carried._replace(moment=tuple(state[4:7]))
+            moments = _moment_carried_on(moving, axes, before, rates, material[4], h)
+            W = [scaled(x) for x in W]
+            for k, kind in enumerate(kinds):
+                about = [W[axis] for axis in kind]
+                length, coupling = _turning_scale(A[2], about)
+                none = [0.0] * own_columns
+                for x in about:
+                    turning_rows += [*(length * y for y in x), *none]
+                turning_rows += [0.0] * ((2 - len(kind)) * (width + own_columns))
+                turning_rows += [0.0] * width
+                turning_rows += [coupling if j == k else 0.0 for j in range(own_columns)]
+                contact = TurningContact(0, kind, length)
+                pressed = found.guess[2]
+                turns.append(_turning_contact(contact, rates, *moments, material[3:], pressed))
+                lengths.append(length)
+                own.append(-coupling)
+        for x, more in zip(A, ([0.0] * own_columns, [0.0] * own_columns, own), strict=True):
+            rows += [*x, *more]
         moves = [_sum_of_products(one, one) for one in (first, second)]
         between = np.where((moves[0] > 0.0) & (moves[1] > 0.0), 1.0, 0.0)
-        return [
+        of_point = [
             rows,
             list(found.b),
             [found.mu],
@@ -1353,15 +1691,28 @@ def _posed_slots(
             [jump],
             [found.closing.hold],
         ]
+        if not kinds:
+            return of_point
+        return [
+            *of_point,
+            turning_rows,
+            [x for one in turns for x in one.b],
+            [one.mu for one in turns],
+            [x for one in turns for x in one.guess],
+            [x for one in turns for x in one.turned],
+            [one.stuck for one in turns],
+            lengths,
+        ]
 
     count = len(points.gaps)
     bodies = len(points.masks) // axis_count
     # the place of both numbers of bodies among what is read
-    at = WIDTH + 3 + 4
+    surface_width, state_width = (len(x) // count for x in (points.surfaces, states))
+    at = WIDTH + surface_width + state_width
     tables = [
         (RowTable(count, WIDTH, ROW), points.table),
-        (RowTable(count, 3, ROW), points.surfaces),
-        (RowTable(count, 4, ROW), states),
+        (RowTable(count, surface_width, ROW), points.surfaces),
+        (RowTable(count, state_width, ROW), states),
         (RowTable(count, 2, ROW), points.bodies),
         (RowTable(bodies, axis_count, at), points.masks),
         (RowTable(bodies, axis_count, at + 1), points.masks),
@@ -1375,10 +1726,14 @@ def _posed_slots(
         *kept,
     ]
     # so far that solvers pass slots over that others of a vector use
-    idle: list[Sequence[float]] = [(0.0,) * (3 * width), (0.0, 0.0, OUT_OF_REACH)]
+    whole, n = width + own_columns, own_columns
+    idle: list[Sequence[float]] = [(0.0,) * (3 * whole), (0.0, 0.0, OUT_OF_REACH)]
     idle += [(0.0,), (0.0,), (1.0,), (0.0,), (OUT_OF_REACH,), (0.0,) * 3, (0.0,) * 3, (0.0,)]
     idle += [(0.0,)]
     idle += [(0.0,) * 9, (0.0,), (0.0,), (0.0,)]
+    if kinds:
+        idle += [(0.0,) * (3 * whole * n), (0.0, 0.0, OUT_OF_REACH) * n, (0.0,) * n]
+        idle += [(0.0,) * (3 * n), (0.0,) * (3 * n), (0.0,) * n, (1.0,) * n]
     return _Slots(*each_active(points.places, points.count, posed, shared, tables, idle))
 
 
@@ -1405,96 +1760,126 @@ def _active_step(
 ) -> RigidStep:
     """Return what contacts make of a step; the points that are near have slots: `rigid_step`."""
     slots, places = len(points), points.places
-    carried = [x for state in states for x in (*state.force, state.sticking)]
+    kinds = _turning_kinds(points.resists)
+    n = len(kinds)
+    carried = [
+        x
+        for state in states
+        for x in (
+            *(*state.force, state.sticking),
+            *(state.moment if kinds else ()),
+        )
+    ]
     found = _posed_slots(points, compliance, carried, (v, v_free, v_start), h)
     joints = [
         _posed_bound(bound, square, v_free, h)
         for bound, square in zip(bounds, compliance.shoes, strict=True)
     ]
     groups, rows = compliance.laid_out()
-    groups += [PointGroup(OWN, 1, tuple(range(compliance.width)))] * slots
     most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
-    step = ContactStep(compliance.size, groups, most, convex=convex, slots=slots)
+    for k in range(slots):
+        own_columns = range(compliance.size + n * k, compliance.size + n * k + n)
+        groups += [PointGroup(OWN, 1, (*range(compliance.width), *own_columns))] * (1 + n)
+    compliance = compliance._replace(size=compliance.size + n * slots)
+    step = ContactStep(compliance.size, groups, most, convex=convex, slots=(1 + n) * slots)
     jumped = _any_jumped(found.jumps, found.guess[2::3])
     lag = _lag(acting, jumped)
     turned = _acting_impulses(acting, found.turned, jumped)
+    guess = _with_turning(found.guess, found.turning_guess, slots)
+    ends = _with_turning(found.end, [0.0] * (n * slots), slots)
     result = step.apply(
         [
             *rows,
-            *found.rows,
+            *_with_turning(found.rows, found.turning_rows, slots),
             *(x for one in joints for x in one.b),
-            *found.b,
+            *_with_turning(found.b, found.turning_b, slots),
             *(one.mu for one in joints),
-            *found.mu,
+            *_with_turning(found.mu, found.turning_mu, slots),
             *(one.closing.approach for one in joints),
-            *found.approach,
+            *_repeated(found.approach, 1 + n),
             *(one.closing.share for one in joints),
-            *found.share,
+            *_repeated(found.share, 1 + n),
             *(0.0 for _ in joints),
-            *found.restitution,
+            *_repeated(found.restitution, 1 + n),
             *(one.end for one in joints),
-            *found.end,
+            *ends,
             *(x for one in joints for x in one.guess),
-            *found.guess,
+            *guess,
             *(bound.stuck for bound in bounds),
-            *found.stuck,
+            *_with_turning(found.stuck, found.turning_stuck, slots),
             h,
             tolerance,
             *(0.0,) * (3 * len(joints)),
-            *_acting_impulses(acting, found.guess, jumped),
+            *_acting_impulses(acting, guess, jumped),
             *_felt_impulses(acting, compliance, jumped),
             *(0.0,) * len(joints),
-            *(lag,) * slots,
+            *(lag,) * ((1 + n) * slots),
             lag,
-            *found.between,
-            points.count,
+            *_repeated(found.between, 1 + n),
+            points.count if not n else (1.0 + n) * points.count,
         ]
     )
     fixed = len(joints)
-    p, y, shifts, slip, acted, (fastest, *report) = _parts(result, fixed + slots, compliance.size)
+    total = fixed + (1 + n) * slots
+    p, y, shifts, slip, acted, (fastest, *report) = _parts(result, total, compliance.size)
     change = [a - b for a, b in zip(y, acted, strict=True)]
     shifted = compliance.response([a - 0.5 * b for a, b in zip(shifts, acted, strict=True)])
-    bounced = _bounced(found.approach, found.restitution, p[3 * fixed :])
+    own, _ = _divided(p[3 * fixed :], 3, n)
+    bounced = _bounced(found.approach, found.restitution, own)
     bounces = functools.reduce(np.maximum, bounced) > 0.5
     elastic = where_needed(
         bounces,
-        lambda: _elastic_share(
-            compliance, v_free, change, found.approach, found.hold, p[3 * fixed :]
-        ),
+        lambda: _elastic_share(compliance, v_free, change, found.approach, found.hold, own),
         1.0,
     )
     p, y, change = ([elastic * x for x in values] for values in (p, y, change))
     moved = compliance.response(change)
     v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
-    own, slip = p[3 * fixed :], slip[fixed:]
+    (own, moments), (slip, _) = _divided(p[3 * fixed :], 3, n), _divided(slip[fixed:], 1, n)
     pushed, opened = _opened(bounced, own)
     still, per_time = MIN_SLIP_SHARE * MIN_SLIP_SHARE * fastest, -1.0 / h
 
     def after(shared: list[Scalar], axes: list[Scalar], *rest: list[Scalar]) -> Any:
-        (p, turned, mu, slip, opens), (still, per_time) = rest, shared
+        (p, turned, mu, slip, opens, *turning), (still, per_time) = rest, shared
         of = (tuple(axes[:3]), tuple(axes[3:6]), tuple(axes[6:]))
         state = _state_after(of, p, turned, mu[0], slip[0], opens[0], still, per_time)
-        return [[*state.force, state.sticking, *state.mean]]
+        if kinds:
+            p, turned, lengths = turning
+            parts = [
+                (
+                    TurningContact(0, kind, lengths[k]),
+                    p[3 * k : 3 * k + 3],
+                    turned[3 * k : 3 * k + 3],
+                )
+                for k, kind in enumerate(kinds)
+            ]
+            state = _turning_after(state, of, parts, opens[0], per_time)
+        return [[x for part in _kept_parts(state, kinds) for x in part]]
 
-    widths = (9, 3, 3, 1, 1, 1)
-    values = (found.axes, own, turned, found.mu, slip, opened)
-    tables = [(RowTable(slots, n, SLOT), x) for n, x in zip(widths, values, strict=True)]
-    (held,) = each_active(places, points.count, after, [still, per_time], tables, [(0.0,) * 7])
-    in_slots = [held[7 * k : 7 * k + 7] for k in range(slots)]
-    every = spread_rows(places, in_slots, [0.0] * (7 * len(states)))
+    widths = [9, 3, 3, 1, 1, 1]
+    values: list[Sequence[Scalar]] = [found.axes, own, turned, found.mu, slip, opened]
+    if kinds:
+        widths += [3 * n, 3 * n, n]
+        later = _acting_impulses(acting, found.turning_turned, jumped)
+        values += [moments, later, found.lengths]
+    tables = [(RowTable(slots, width, SLOT), x) for width, x in zip(widths, values, strict=True)]
+    size = 13 if kinds else 7
+    idle = [(0.0,) * size]
+    (held,) = each_active(places, points.count, after, [still, per_time], tables, idle)
+    in_slots = [held[size * k : size * (k + 1)] for k in range(slots)]
+    every = spread_rows(places, in_slots, [0.0] * (size * len(states)))
     residual, sweeps, worst = report
-    residual = require(points.total <= float(slots), residual, TOO_MANY)
+    residual = require(points.total <= float(slots), residual, too_many(slots))
     # numbers of points come first
     slot = np.where(worst < float(fixed), -1.0, worst - float(fixed))
+    if n:
+        slot = np.floor((slot + 0.5) * (1.0 / (1 + n)))
     ((point,),) = picked_rows([slot], places, 1)
     worst = np.where(worst < float(fixed), worst + float(len(states)), point)
-    lands = _lands_in_slots(found, joints, p)
+    lands = _lands_in_slots(found, joints, [*p[: 3 * fixed], *own])
     return RigidStep(
         v_after,
-        [
-            PointState(tuple(every[k : k + 3]), every[k + 3], tuple(every[k + 4 : k + 7]))
-            for k in range(0, len(every), 7)
-        ],
+        [_state_of(every[k : k + size]) for k in range(0, len(every), size)],
         pushed > 0.0,
         residual,
         sweeps,
@@ -1510,7 +1895,7 @@ def _active_step(
         *_joint_impulses(compliance, y, acted, acting, bounds, p),
         bounces,
         *_steadiness(lands, _is_steady(own, found.guess, acting), jumped),
-        [tuple(one[4:]) for one in in_slots],
+        [tuple(one[4:7]) for one in in_slots],
     )
 
 
@@ -1523,11 +1908,12 @@ def _lands_in_slots(found: _Slots, joints: Sequence["_PosedBound"], p: Sequence[
 def _pressed_slots(points: ActivePoints, found: _Slots, y: Sequence[Scalar]) -> Pressed:
     """Return the speeds at which points in slots close, without impulses and with them."""
     slots, width = len(points), len(y)
+    whole = len(found.rows) // (3 * slots)
 
     def closes(y: list[Scalar], rows: list[Scalar], b: list[Scalar]) -> list[list[Scalar]]:
-        return [[-(b[2] + _sum_of_products(rows[2 * width :], y))]]
+        return [[-(b[2] + _sum_of_products(rows[2 * whole :][:width], y))]]
 
-    tables = [(RowTable(slots, 3 * width, SLOT), found.rows), (RowTable(slots, 3, SLOT), found.b)]
+    tables = [(RowTable(slots, 3 * whole, SLOT), found.rows), (RowTable(slots, 3, SLOT), found.b)]
     (speeds,) = each_active(points.places, points.count, closes, y, tables, [(0.0,)])
     approach: Scalar = 0.0
     left: Scalar = 0.0

@@ -198,12 +198,27 @@ class PointRows(NamedTuple):
 
     Points of shapes may change places within a step."""
 
+    resists: tuple[bool, bool] = (False, False)
+    """Whether its surfaces may have torsional friction, and rolling friction."""
+
+    turning: Sequence[ContactRow] = ()
+    """Jacobian of the relative angular velocity along each axis, where they may."""
+
+    turning_drift: Scalars3 = NO_DRIFT
+    """The same of prescribed motion with all joints at rest, along each axis [rad/s]."""
+
     def velocity(self, v: Sequence[Scalar]) -> Scalars3:
         """Return the relative velocity along each axis [m/s], for joint velocities v."""
         x, y, z = (along(row, v) for row in self.rows)
         if self.drift is NO_DRIFT:
             return x, y, z
         a, b, c = self.drift
+        return x + a, y + b, z + c
+
+    def turning_rate(self, v: Sequence[Scalar]) -> Scalars3:
+        """Return the relative angular velocity along each axis [rad/s], where there are rows."""
+        x, y, z = (along(row, v) for row in self.turning)
+        a, b, c = self.turning_drift
         return x + a, y + b, z + c
 
 
@@ -641,13 +656,24 @@ def _prescribed(
 
     It is zero but for bodies that driven joints carry.
     """
-    if body == WORLD_BODY or not plan.depends_on_time:
+    turning, linear = _prescribed_twist(plan, q, places, body)
+    if turning is ZERO3:
         return ZERO3
+    return add(linear, cross(turning, subtract(point, places[body].p)))
+
+
+def _prescribed_twist(
+    plan: Plan, q: Sequence[Scalar], places: Sequence[Place], body: int
+) -> tuple[Vec3, Vec3]:
+    """Return angular velocity, and velocity of the origin, of a body with all joints at rest.
+
+    World axes [rad/s, m/s]; `ZERO3` but for bodies of robots with driven joints.
+    """
+    if body == WORLD_BODY or not plan.depends_on_time:
+        return ZERO3, ZERO3
     moving = body_motions(plan, JointVector(q), JointVector((0.0,) * plan.nv), None)[body].vel
-    place = places[body]
-    arm = subtract(point, place.p)
-    turning = cross(matrix_vector(place.R, moving.angular), arm)
-    return add(matrix_vector(place.R, moving.linear), turning)
+    R = places[body].R
+    return matrix_vector(R, moving.angular), matrix_vector(R, moving.linear)
 
 
 def _rows(
@@ -660,7 +686,7 @@ def _rows(
     """Return contact points, each given by its geometry and where it is on both bodies."""
     position = JointVector(q)
     pairs = [
-        (candidate.first.body, candidate.second.body)
+        (candidate.first.body, candidate.second.body, candidate.turning)
         for candidate in candidates
         for _ in range(candidate.point_count)
     ]
@@ -671,10 +697,10 @@ def _rows(
     like = like_candidates(plan, candidates) if many else []
     moving_bodies = _MovingBodies(plan, position, places, lanes=bool(like))
     alike = _like_bodies(plan, candidates, like)
-    for (geometry, sides), bodies in zip(points, pairs, strict=True):
+    for (geometry, sides), (*bodies, resists) in zip(points, pairs, strict=True):
         on_world = [plan.frame(name).body == WORLD_BODY for name in bodies]
         if many and not plan.depends_on_time:
-            if any(on_world):
+            if any(on_world) and not any(resists):
                 side = 0 if on_world[1] else 1
                 key = plan.frame(bodies[side]).body, (-1.0, 1.0)[side]
                 if key not in carriers:
@@ -687,19 +713,28 @@ def _rows(
                 if body not in columns_of:
                     columns_of[body] = jacobian_columns(plan, position, places, body, ZERO3)
                 moving += [(i, column, point, sign) for i, column in columns_of[body].items()]
-            found.append(_called_rows(geometry, moving)._replace(between=True))
+            point_rows = _called_rows(geometry, moving)._replace(between=not any(on_world))
+            if any(resists):
+                turns = [(i, scale(column.angular, sign)) for i, column, _, sign in moving]
+                point_rows = _resisting(point_rows, resists, turns)
+            found.append(point_rows)
             continue
         n = geometry.normal
         t = perpendicular(n)
         axes = (t, cross(n, t), n)
         columns: dict[int, Vec3] = {}
-        drift = ZERO3
+        turns = []
+        drift = turning_drift = ZERO3
         for name, point, sign in zip(bodies, sides, (-1.0, 1.0), strict=True):
             body = plan.frame(name).body
             if plan.depends_on_time:
                 drift = add(drift, scale(_prescribed(plan, q, places, body, point), sign))
+                if any(resists):
+                    angular = _prescribed_twist(plan, q, places, body)[0]
+                    turning_drift = add(turning_drift, scale(angular, sign))
             moved = jacobian_columns(plan, position, places, body, point)
             for index, column in moved.items():
+                turns.append((index, scale(column.angular, sign)))
                 linear = scale(column.linear, sign)
                 known = columns.get(index)
                 columns[index] = linear if known is None else add(known, linear)
@@ -708,8 +743,34 @@ def _rows(
         point_rows = PointRows(geometry, axes, (rows[0], rows[1], rows[2]), between=between)
         if drift is not ZERO3:
             point_rows = point_rows._replace(drift=in_axes(axes, drift))
+        if any(resists):
+            point_rows = _resisting(point_rows, resists, turns, turning_drift)
         found.append(point_rows)
     return found
+
+
+def _resisting(
+    point: PointRows,
+    resists: tuple[bool, bool],
+    turns: Sequence[tuple[int, Vec3]],
+    drift: Vec3 = ZERO3,
+) -> PointRows:
+    """Return a contact point whose surfaces may resist turning.
+
+    Args:
+        point: The point.
+        resists: Whether they may have torsional friction, and rolling friction.
+        turns: Relative angular velocity per unit rate of each joint axis, world axes, by velocity
+            variable; of both bodies.
+        drift: That of prescribed motion [rad/s].
+    """
+    rows: list[ContactRow] = [{}, {}, {}]
+    for i, angular in turns:
+        for row, axis in zip(rows, point.axes, strict=True):
+            x = dot(axis, angular)
+            row[i] = row[i] + x if i in row else x
+    turning_drift = NO_DRIFT if drift is ZERO3 else in_axes(point.axes, drift)
+    return point._replace(resists=resists, turning=rows, turning_drift=turning_drift)
 
 
 def _like_bodies(

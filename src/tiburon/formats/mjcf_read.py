@@ -8,18 +8,18 @@ Bodies, joints and sites keep their names and frames; joints keep their order, s
 and `from_mujoco` convert the coordinates of both. Unnamed elements are named after their kind and
 index. Skipped silently, because they are not part of a robot: cameras, lights, sensors, softness of
 contacts. Skipped with a warning, because they act on the robot: tendons, flexible
-parts, friction against turning and rolling.
+parts.
 
 Actuators with affine bias (position, velocity, general) are servos: their command is MuJoCo's
 control, in the unit of the file, of other actuators it is the joint force. Controls of a keyframe
 are those of runs that start in its pose.
 
-Sliding friction of geometries is that of their shapes, none where condim is 1; of two surfaces the
-larger one counts. So are their bits (contype, conaffinity), where not all match. Contact pairs and
-exclusions of geometries and bodies are those of their bodies. Links of one tree touch where pairs
-are named. The first level plane or height field that is fixed is the ground of `load_world`;
-all other geometry of the world body, such as tables and walls, is that of a fixed body,
-"worldbody".
+Friction of geometries is that of their shapes: none where condim is 1, torsional friction from
+condim 4 on, rolling friction at condim 6; of two surfaces the larger one counts. So are their bits
+(contype, conaffinity), where not all match. Contact pairs and exclusions of geometries and bodies
+are those of their bodies. Links of one tree touch where pairs are named. The first level plane or
+height field that is fixed is the ground of `load_world`; all other geometry of the world body, such
+as tables and walls, is that of a fixed body, "worldbody".
 
 A MuJoCo body has any number of joints, which act one after the other on its own frame, each at its
 own anchor p:
@@ -333,9 +333,20 @@ def _geometry(compiled: CompiledModel, i: int, meshes: Mapping[int, str]) -> Geo
     return None
 
 
+FRICTION_DIMENSIONS = {"friction": 3, "torsional friction": 4, "rolling friction": 6}
+"""Least condim of contacts with each coefficient of friction, in the order of geometries."""
+
+
 def _material(friction: Any, condim: Any) -> ContactMaterial:
-    """Return the sliding friction of a contact; MuJoCo has one coefficient, and no restitution."""
-    return ContactMaterial(float(friction[0]) if int(condim) > 1 else 0.0)
+    """Return the friction of a contact; MuJoCo has no static coefficients, and no restitution.
+
+    `friction` are the sliding, torsional and rolling coefficients.
+    """
+    slide, spin, roll = (
+        float(mu) if int(condim) >= least else 0.0
+        for mu, least in zip(friction, FRICTION_DIMENSIONS.values(), strict=True)
+    )
+    return ContactMaterial(slide, torsional_friction=spin, rolling_friction=roll)
 
 
 def _surface(compiled: CompiledModel, i: int) -> ContactMaterial:
@@ -351,16 +362,18 @@ def _surface(compiled: CompiledModel, i: int) -> ContactMaterial:
 def _note_surfaces(compiled: CompiledModel, findings: Findings) -> None:
     """Report contacts whose friction in MuJoCo is not the larger of that of two surfaces."""
     touching = sorted(touching_geoms(compiled))
-    smooth = [i for i in touching if compiled.geom_condim[i] == 1]
-    rough = [i for i in touching if compiled.geom_condim[i] > 1]
-    least = min((float(compiled.geom_friction[i][0]) for i in rough), default=math.inf)
-    lost = [i for i in smooth if float(compiled.geom_friction[i][0]) > least]
-    if lost:
-        findings.add(
-            f"friction of {len(lost)} geometries with condim 1 was left out: on surfaces with less "
-            f"friction, down to {least:g}, theirs would count; give them condim 3, or that of the "
-            f"others: {listed([geom_words(compiled, i) for i in lost])}"
-        )
+    for k, (word, needed) in enumerate(FRICTION_DIMENSIONS.items()):
+        own = {i: float(compiled.geom_friction[i][k]) for i in touching}
+        rough = [i for i in touching if compiled.geom_condim[i] >= needed]
+        least = min((own[i] for i in rough), default=math.inf)
+        lost = [i for i in touching if i not in rough and own[i] > least]
+        if lost:
+            condim = "condim 1" if needed == 3 else f"condim below {needed}"
+            findings.add(
+                f"{word} of {len(lost)} geometries with {condim} was left out: on surfaces with "
+                f"less, down to {least:g}, theirs would count; give them condim {needed}, or that "
+                f"of the others: {listed([geom_words(compiled, i) for i in lost])}"
+            )
     first = [
         i for i in touching if compiled.geom_priority[i] != compiled.geom_priority[touching[0]]
     ]
@@ -393,7 +406,8 @@ def read_contact_pairs(
 
     for i in range(compiled.npair):
         geoms = int(compiled.pair_geom1[i]), int(compiled.pair_geom2[i])
-        material = _material(compiled.pair_friction[i], compiled.pair_dim[i])
+        # along and about the second tangent, those of the first count
+        material = _material(compiled.pair_friction[i][[0, 2, 3]], compiled.pair_dim[i])
         one, other = map(carrier, geoms)
         before = found.get(frozenset((one, other)))
         if before is not None and before.material != material:
@@ -413,21 +427,6 @@ def read_contact_pairs(
     for one, other in _pairs_with_fixed(compiled, names, ground):
         add(one, other, True)
     _note_surfaces(compiled, findings)
-    turning = [
-        names.geom(i) or f"geom {i} of {names.body(compiled.geom_bodyid[i])}"
-        for i in sorted(touching_geoms(compiled))
-        if compiled.geom_condim[i] > 3
-    ]
-    turning += [
-        f"{names.geom(int(compiled.pair_geom1[i]))}/{names.geom(int(compiled.pair_geom2[i]))}"
-        for i in range(compiled.npair)
-        if compiled.pair_dim[i] > 3
-    ]
-    if turning:
-        findings.add(
-            f"left out: friction against turning and rolling of {len(turning)} contacts (condim "
-            f"above 3), which slide only: {listed(turning)}"
-        )
     return list(found.values())
 
 
@@ -1327,6 +1326,8 @@ def ground_of(compiled: CompiledModel, findings: Findings) -> Ground | None:
         static_friction=surface.static_friction,
         contact_bits=bits,
         friction_rule=surface.friction_rule,
+        torsional_friction=surface.torsional_friction,
+        rolling_friction=surface.rolling_friction,
     )
 
 

@@ -218,9 +218,13 @@ def material_table(material: ContactMaterial | None) -> dict[str, Any]:
     """Return the table of a surface, nothing where it has no material."""
     if material is None:
         return {}
-    # compliance only where there is some
-    count = len(MATERIAL) if material.normal_stiffness or material.planar_stiffness else 3
-    table: dict[str, Any] = dict(zip(MATERIAL[:count], material.values, strict=False))
+    # compliance and friction of turning only where there is some
+    soft = material.normal_stiffness or material.planar_stiffness
+    table: dict[str, Any] = {
+        name: value
+        for name, value in zip(MATERIAL, material.values, strict=True)
+        if name in MATERIAL[:3] or value or (soft and name in MATERIAL[3:-2])
+    }
     if material.friction_rule != "smaller":
         table["friction_rule"] = material.friction_rule
     return {"material": table}

@@ -359,7 +359,9 @@ def _read_color(visual: XmlElement) -> tuple[float, float, float, float] | None:
 def read_surface(collision: XmlElement, findings: Findings) -> ContactMaterial | None:
     """Return friction and restitution of a collision; None where it has no <surface>.
 
-    Friction is that of ODE, or of Bullet where the file has none of ODE.
+    Sliding friction is that of ODE, or of Bullet where the file has none of ODE; rolling friction
+    is that of Bullet. A patch of radius a resists turning by 3 pi / 16 a times its coefficient
+    (Gazebo).
     """
     surface = collision.find("surface")
     if surface is None:
@@ -370,13 +372,23 @@ def read_surface(collision: XmlElement, findings: Findings) -> ContactMaterial |
     mu, mu2 = (coefficient(ode, tag, findings) for tag in ("mu", "mu2"))
     if mu is None and mu2 is None:
         mu, mu2 = (coefficient(bullet, tag, findings) for tag in ("friction", "friction2"))
-    if friction is not None and friction.find("torsional") is not None:
-        findings.add(
-            f"{collision.describe()}: friction against turning was left out; contacts slide only",
-            friction.line,
-        )
+    torsional = None if friction is None else friction.find("torsional")
+    spin = 0.0
+    if torsional is not None:
+        mu_t = coefficient(torsional, "coefficient", findings)
+        radius = coefficient(torsional, "patch_radius", findings) or 0.0
+        spin = 3.0 * math.pi / 16.0 * radius * (1.0 if mu_t is None else mu_t)
+        patch = torsional.find("use_patch_radius")
+        if patch is not None and patch.text.strip() in ("0", "false"):
+            spin = 0.0
+            findings.add(
+                f"{collision.describe()}: torsional friction that grows with penetration "
+                "(surface_radius) was left out; give it a patch_radius",
+                torsional.line,
+            )
+    roll = coefficient(bullet, "rolling_friction", findings) or 0.0
     restitution = coefficient(bounce, "restitution_coefficient", findings)
-    return surface_material(collision, mu, mu2, restitution, findings)
+    return surface_material(collision, mu, mu2, restitution, findings, (spin, roll))
 
 
 ALL_BITS = 65535

@@ -41,10 +41,15 @@ def surface_material(
     second: float | None,
     restitution: float | None,
     findings: Findings,
+    turning: tuple[float, float] = (0.0, 0.0),
 ) -> ContactMaterial | None:
-    """Return the material of a surface with friction along two directions; None without any."""
+    """Return the material of a surface with friction along two directions; None without any.
+
+    `turning` are torsional and rolling friction [m].
+    """
+    spin, roll = turning
     given = [mu for mu in (first, second) if mu is not None]
-    if not given and restitution is None:
+    if not given and restitution is None and not any(turning):
         return None
     if len(set(given)) > 1:
         findings.add(
@@ -54,7 +59,12 @@ def surface_material(
         )
     friction = min(given) if given else DEFAULT_FRICTION
     try:
-        return ContactMaterial(friction, restitution=restitution or 0.0)
+        return ContactMaterial(
+            friction,
+            restitution=restitution or 0.0,
+            torsional_friction=spin,
+            rolling_friction=roll,
+        )
     except ModelError as error:
         findings.add(f"{element.describe()}: {error}; its surface was left out", element.line)
         return None

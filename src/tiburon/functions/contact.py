@@ -454,6 +454,19 @@ def clear_start(
     return lifted
 
 
+def warn_of_turning(candidates: Sequence[Candidate], what: str) -> None:
+    """Warn of torsional and rolling friction that a function leaves out, by its name."""
+    names = [repr(candidate.name) for candidate in candidates if any(candidate.turning)]
+    if names:
+        listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        warnings.warn(
+            f"{what}: torsional and rolling friction of {len(names)} contacts was left out: "
+            f"{listed}; runs with rigid contact have it",
+            ModelWarning,
+            stacklevel=caller_level(),
+        )
+
+
 def _without_contacts(model: Model, bodies: Iterable[frozenset[str]]) -> Model:
     """Return a robot some of whose bodies do not touch."""
     carriers = {frame.name: frame.body for frame in model.frames}
@@ -637,12 +650,14 @@ def impact(
 
     Warns:
         ModelWarning: If friction and different coefficients would have created energy; it names
-            the contacts, and `restitution` of the result holds what acted.
+            the contacts, and `restitution` of the result holds what acted. If surfaces have
+            torsional or rolling friction, which is left out.
 
     Example:
         ``tb.impact(ball, q, v, world=floor, restitution=0.9).v``
     """
     candidates = _some(model, world, pairs, timed=True)
+    warn_of_turning(candidates, "impact")
     choice("order", order, ORDERS)
     names = _names(candidates)
     given = _coefficients(candidates, restitution)

@@ -30,7 +30,7 @@ from tiburon.contact.modes import (
     solve_modes,
 )
 from tiburon.errors import DomainError, ModelError, SecondOrderCollisionError, ShapeError
-from tiburon.functions.contact import AT_REST, TOUCHING_GAP, Pairs
+from tiburon.functions.contact import AT_REST, TOUCHING_GAP, Pairs, warn_of_turning
 from tiburon.functions.keywords import (
     DYNAMICS_CALL,
     STATE_CALL,
@@ -228,6 +228,9 @@ def contact_dynamics(
         SecondOrderCollisionError: If contacts press on each other however large their forces are,
             because surfaces curve or prescribed motion leaves no room; the message names them.
 
+    Warns:
+        ModelWarning: If surfaces have torsional or rolling friction, which is left out.
+
     Example:
         ``tb.contact_dynamics(dog, q, v, tau, world=floor).modes``
     """
@@ -243,6 +246,7 @@ def contact_dynamics(
             "Ground, and the robot contact points or collision shapes"
         )
     refuse_meshes(candidates, "contact_dynamics")
+    warn_of_turning(candidates, "contact_dynamics")
     tolerances = (
         _share("force_tolerance", force_tolerance),
         _share("acceleration_tolerance", acceleration_tolerance),

@@ -379,6 +379,8 @@ MATERIAL = (
     "planar_stiffness",
     "planar_damping",
     "dissipation",
+    "torsional_friction",
+    "rolling_friction",
 )
 """Fields of a surface, in the order of `ContactMaterial.values`."""
 
@@ -418,6 +420,14 @@ class ContactMaterial:
     friction_rule: str = "smaller"
     """Which coefficients of friction two surfaces have in contact: "smaller" for those of the
     surface with less, "larger" for the larger ones (as in MuJoCo). "larger" of one counts."""
+
+    torsional_friction: float = 0.0
+    """Largest moment about the normal per normal force [m], against spinning; rigid contact
+    only."""
+
+    rolling_friction: float = 0.0
+    """Largest moment about the tangents per normal force [m], against rolling; rigid contact
+    only."""
 
     def __post_init__(self) -> None:
         check_material(self, "contact material")
@@ -490,12 +500,13 @@ def combined_material(
     rule = max(one.friction_rule, other.friction_rule, key=FRICTION_RULES.index)
     choose = max if rule == "larger" else min
     static, kinetic = map(choose, one.values[:2], other.values[:2])
+    spin, roll = map(choose, one.values[-2:], other.values[-2:])
     bounce = min(one.restitution, other.restitution)
     if first is None or second is None:
         other = ContactMaterial()
     k, b, c = _in_series(one, other, "normal")
     planar_k, planar_b, _ = _in_series(one, other, "planar")
-    return ContactMaterial(static, kinetic, bounce, k, b, planar_k, planar_b, c, rule)
+    return ContactMaterial(static, kinetic, bounce, k, b, planar_k, planar_b, c, rule, spin, roll)
 
 
 def _in_series(

@@ -50,6 +50,8 @@ UNITS = {
     "planar_stiffness": "N/m",
     "planar_damping": "N s/m",
     "dissipation": "s/m",
+    "torsional_friction": "m",
+    "rolling_friction": "m",
     "mass": "kg",
     "translation": "m",
     "rotation": "rad",

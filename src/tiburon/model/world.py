@@ -171,6 +171,12 @@ class Ground:
     friction_rule: str = "smaller"
     """Which coefficients of friction count in contact, as in `ContactMaterial`."""
 
+    torsional_friction: float = 0.0
+    """Largest moment about the normal per normal force [m], against spinning."""
+
+    rolling_friction: float = 0.0
+    """Largest moment about the tangents per normal force [m], against rolling."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "height", number(self.height, "ground", "height"))
         check_material(self, "ground")

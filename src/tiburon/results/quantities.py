@@ -63,6 +63,10 @@ class RunSystem(Protocol):
     def contact_states(self) -> slice:
         """Place of the states of contact points among the discrete states."""
 
+    @property
+    def contact_moments(self) -> Mapping[int, int]:
+        """Place among the discrete states of the moment of each point with friction of turning."""
+
     def accelerations(self, states: "States") -> Array:
         """Return joint accelerations [m/s^2 or rad/s^2], shape (n, nv)."""
 
@@ -284,6 +288,13 @@ def _contact_force(states: States) -> Array:
     return contact_states(states.dynamics, states.z)[..., :3]
 
 
+def _contact_moment(states: States) -> Array:
+    found = np.zeros_like(_contact_force(states))
+    for point, place in states.dynamics.contact_moments.items():
+        found[..., point, :] = states.z[..., place : place + 3]
+    return found
+
+
 def _contact_mode(states: States) -> Array:
     points = contact_states(states.dynamics, states.z)
     touching = np.any(points[..., :3] != 0.0, axis=-1)
@@ -434,6 +445,14 @@ QUANTITIES: dict[str, Quantity] = {
         "N",
         ("contact", "axis"),
         _contact_force,
+        AXES,
+    ),
+    "contact_moment": Quantity(
+        "moment of torsional and rolling friction on the first body, mean over the last step, "
+        "world axes",
+        "N m",
+        ("contact", "axis"),
+        _contact_moment,
         AXES,
     ),
     "contact_mode": Quantity(

@@ -615,9 +615,9 @@ class ContactsOf(NamedTuple):
     """Initial states of the contact points."""
 
     system: System | None
-    """Where the step of a run itself is differentiated: with restitution, loops, prescribed motion,
-    hulls at a free surface, and shapes of two bodies that both move or may cross each other within
-    a step."""
+    """Where the step of a run itself is differentiated: with restitution, torsional and rolling
+    friction, loops, prescribed motion, hulls at a free surface, and shapes of two bodies that both
+    move or may cross each other within a step."""
 
     @property
     def options(self) -> Options:
@@ -665,7 +665,9 @@ def contacts_of(model: Model, world: World, contact: ContactModel | None) -> Con
             for one in element.candidates
             for material in (one.material, *(patch.material for patch in one.patches))
         )
-        whole = model.loops or at_surface or shapes or bounces or depends_on_time(model, world)
+        turns = any(any(one.turning) for one in element.candidates)
+        whole = model.loops or at_surface or shapes or bounces or turns
+        whole = whole or depends_on_time(model, world)
         precise = replace(element, tolerance=IMPULSE_RESIDUAL)
         found = ContactsOf(
             names,
@@ -737,8 +739,9 @@ def _linearize_system(
         if name not in ("world", "fluid", "time") and value is not None:
             raise ModelError(
                 f"linearize of model {system.model.name!r}: steps with contact of robots with "
-                "restitution, loops, prescribed motion, hulls at a free surface or shapes that "
-                f"touch each other take no {name}=; leave it out, or pass contact=None"
+                "restitution, torsional or rolling friction, loops, prescribed motion, hulls at a "
+                f"free surface or shapes that touch each other take no {name}=; leave it out, or "
+                "pass contact=None"
             )
     q, v, tau, dt, z = arrays
     shape = np.shape(z)

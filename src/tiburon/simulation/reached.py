@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
-from tiburon.actuation.contact_element import ContactElement
+from tiburon.actuation.contact_element import ContactElement, PointForces
 from tiburon.actuation.element import AppliedForces, summed_wrenches
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.setting import Setting, forces_on_bodies
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import Candidate
-from tiburon.contact.geometry.contact_geometry import ContactGeometry
 from tiburon.contact.mode_forces import HeldContacts
 from tiburon.errors import ModelError
 from tiburon.model import WORLD, Plan
 from tiburon.simulation.accelerations import accelerations, hybrid_motion
-from tiburon.spatial import Scalar, Scalars, Vec3
-from tiburon.spatial.vec3 import cross, negate, subtract, transpose_vector
+from tiburon.spatial import Scalar, Scalars
+from tiburon.spatial.vec3 import ZERO3, cross, negate, subtract, transpose_vector
+from tiburon.spatial.vec3 import add as add3
 
 if TYPE_CHECKING:
     from tiburon.simulation.system import System
@@ -86,7 +86,7 @@ def reached(
         known = element.point_forces(here.plan, q, z, system.own_parameters(contact, p), held)
     if contact is None or known is None:
         return Reached(here, driving, *moved())
-    found = _contact_wrenches(contact.element.candidates, here.plan, q, *known)
+    found = _contact_wrenches(contact.element.candidates, here.plan, q, known)
     driving.wrenches += found.items()
     pushed = forces_on_bodies(here.plan, q, found, "frame")
     if pushed is not None:
@@ -99,10 +99,9 @@ def _contact_wrenches(
     candidates: Sequence[Candidate],
     plan: Plan,
     q: JointVector,
-    geometries: Sequence[ContactGeometry],
-    pushes: Sequence[Vec3],
+    acting: PointForces,
 ) -> dict[str, Scalars]:
-    """Return wrenches of contacts on frames, in their axes, from the forces on first bodies."""
+    """Return wrenches of contacts on frames, in their axes."""
     pairs = [
         (candidate.first.body, candidate.second.body)
         for candidate in candidates
@@ -111,11 +110,16 @@ def _contact_wrenches(
     frames = [one for one in dict.fromkeys(itertools.chain(*pairs)) if one != WORLD]
     places = dict(zip(frames, frame_places(plan, q, tuple(frames)), strict=True))
     found: list[tuple[str, Scalars]] = []
-    for pair, geometry, push in zip(pairs, geometries, pushes, strict=True):
-        for frame, force in zip(pair, (push, negate(push)), strict=True):
+    points = zip(pairs, acting.geometries, acting.forces, strict=True)
+    for k, (pair, geometry, push) in enumerate(points):
+        turns = acting.moments.get(k, ZERO3)
+        both = (push, negate(push)), (turns, negate(turns))
+        for frame, force, own in zip(pair, *both, strict=True):
             if frame != WORLD:
                 R, origin = places[frame].R, places[frame].p
                 moment = cross(subtract(geometry.point, origin), force)
+                if k in acting.moments:
+                    moment = add3(moment, own)
                 found.append((frame, (*transpose_vector(R, moment), *transpose_vector(R, force))))
     return summed_wrenches(found)
 

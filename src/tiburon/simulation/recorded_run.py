@@ -123,6 +123,15 @@ class RecordedSystem:
         start, points = contact.z.start, contact.element.point_names
         return slice(start, start + len(POINT_STATES) * len(points))
 
+    @property
+    def contact_moments(self) -> dict[int, int]:
+        """Place among the discrete states of the moment of each point with friction of turning."""
+        contact = self._known().find(ContactElement)
+        if contact is None:
+            return {}
+        places = contact.element.moment_places
+        return {k: contact.z.stop + place for k, place in places.items()}
+
     def resume(self, run: Trajectory, duration: float | None, **changes: Any) -> Trajectory:
         """Continue a run; `Trajectory.resume` describes the arguments."""
         from tiburon.simulation.simulate import resume_run

@@ -12,11 +12,13 @@ B refers; a pad of nine points has 6 rows instead of 27, and sweeps over its poi
 numbers. Where the normal is the z axis of the world, the axes of the points are those of B.
 
 Of a robot with many points that may touch, those that are active follow in slots: points with rows
-of their own over all velocities, of which a number known at run time is used.
+of their own over all velocities, of which a number known at run time is used. Points that resist
+turning have several contacts in a slot, and columns that no other slot has, which come last.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -101,7 +103,10 @@ class Run(NamedTuple):
     entries, numbers and columns of the groups of the run before it. Empty where they do not."""
 
     in_slots: bool = False
-    """Whether they are slots, of which some are used; all have the columns of the first."""
+    """Whether they are slots, of which some are used."""
+
+    is_alike: bool = False
+    """Whether all have the columns of the first, which alone are listed."""
 
 
 class ContactLayout:
@@ -114,12 +119,15 @@ class ContactLayout:
         numbers: Arms and axes of all points, which follow.
         supports: For each point the columns where its rows are not zero.
         slots: Number of slots, which are the last groups.
+        couplings: Number of columns that make normal impulses equal, of friction against turning:
+            no velocities.
     """
 
-    def __init__(self, groups: Sequence[PointGroup], slots: int = 0) -> None:
-        """Lay out groups in order, slots last."""
+    def __init__(self, groups: Sequence[PointGroup], slots: int = 0, couplings: int = 0) -> None:
+        """Lay out groups in order, slots last; `couplings` are those beside the slots."""
         self.groups = tuple(groups)
         self.slots = slots
+        self.couplings = couplings + self.own_columns
         self.contacts = sum(group.points for group in groups)
         self.entries = sum(group.rows * len(group.support) for group in groups)
         self.numbers = sum(group.points * group.width for group in groups)
@@ -130,11 +138,19 @@ class ContactLayout:
         """Return the layout of points with rows of their own."""
         return cls([PointGroup(OWN, 1, tuple(support)) for support in supports])
 
+    @functools.cached_property
+    def own_columns(self) -> int:
+        """Number of columns that one slot has alone."""
+        supports = {group.support for group in self.groups[len(self.groups) - self.slots :]}
+        shared = set.intersection(*map(set, supports)) if supports else set()
+        return len({i for support in supports for i in support} - shared)
+
     def form(self) -> list[int]:
         """Return integers that determine the layout."""
         heads = [x for g in self.groups for x in (g.form, g.points, len(g.support))]
         supports = [x for g in self.groups for x in g.support]
-        return [len(self.groups), self.slots, *heads, *supports]
+        couplings = [self.couplings] if self.couplings else []
+        return [len(self.groups), self.slots, *heads, *supports, *couplings]
 
     def runs(self) -> Iterator[Run]:
         """Return the groups in runs of the same form and size; of one form where these are many."""
@@ -151,7 +167,8 @@ class ContactLayout:
             alike.append(list(self.groups[fixed:]))
         for members in alike:
             in_slots = first >= fixed
-            listed = members[:1] if in_slots else members
+            is_alike = in_slots and not self.own_columns
+            listed = members[:1] if is_alike else members
             columns = tuple(x for member in listed for x in member.support)
             totals = list(itertools.accumulate((one.counts for one in members), _sum))
             sizes: list[int] = []
@@ -159,7 +176,7 @@ class ContactLayout:
                 for one, ahead in zip(members, [(0, 0, 0, 0), *totals], strict=False):
                     sizes += [one.points, len(one.support), *ahead]
             of = Run(members[0], len(members), columns, first, *before, tuple(sizes))
-            yield of._replace(in_slots=in_slots)
+            yield of._replace(in_slots=in_slots, is_alike=is_alike)
             first, before = first + len(members), _sum(before, totals[-1])
 
     def _divided(self, key: Callable[[PointGroup], Any]) -> list[list[PointGroup]]:

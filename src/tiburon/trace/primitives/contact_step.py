@@ -141,8 +141,9 @@ class ContactStep(Primitive):
         convex: bool = False,
         between: Sequence[int] = (),
         slots: int = 0,
+        couplings: int = 0,
     ) -> None:
-        self.layout = ContactLayout(groups, slots)
+        self.layout = ContactLayout(groups, slots, couplings)
         form = self.layout.form()
         super().__init__("contact_step", size, most, int(convex), len(between), *between, *form)
         self.convex = convex

@@ -316,7 +316,7 @@ class GaussSeidel:
         self._convex = FrictionNewton(self, SparseSystem(m, layout, size)) if convex else None
         self._newton: FrictionSemismooth | None = None
         self._steady: FrictionSteady | None = None
-        if not convex and count > 1 and size <= MOST_COLUMNS:
+        if not convex and count > 1 and size - layout.couplings <= MOST_COLUMNS:
             self._newton = FrictionSemismooth(self, UnsymmetricSystem(m, layout, size))
             if stuck is not None and 3 * count > size:
                 self._steady = FrictionSteady(self, stuck)
@@ -756,7 +756,7 @@ class Group:
         self.point, self.own = point + run.point, number + run.number
         """Its first point, and the first number of its points."""
         self._entry = entry + run.entry
-        if run.in_slots:
+        if run.is_alike:
             self._first = 0
         self.offset = self._first + run.column
         """Columns of the supports of all groups before it."""

@@ -112,13 +112,24 @@ class SparseSystem:
         sorted_places: list[int] = []
         first: list[int] = []
         slots = len(layout.groups) - layout.slots
+        self._own_columns, shifts = 0, [0] * len(layout.groups)
         for number, group in enumerate(layout.groups):
+            places = sorted((place[column], at) for at, column in enumerate(group.support))
             if number > slots and layout.slots:
-                # slots have the same columns
+                # slots have the same columns, but for their own, which are eliminated first
                 first.append(first[slots])
+                if layout.own_columns:
+                    sorted_places += [at for _, at in places]
+                    before = layout.groups[slots].support
+                    own = [
+                        starts[place[i]] - starts[place[j]]
+                        for i, j in zip(group.support, before, strict=True)
+                        if i != j
+                    ]
+                    self._own_columns = max(self._own_columns, len(own))
+                    shifts[number] = own[0] if own else 0
                 continue
             first.append(len(products))
-            places = sorted((place[column], at) for at, column in enumerate(group.support))
             sorted_places += [at for _, at in places]
             products += [where.get((a, b), 0) for a, _ in places for b, _ in places]
         lengths = [len(group.support) for group in layout.groups]
@@ -134,6 +145,7 @@ class SparseSystem:
             for own in (pairs[:slots], pairs[slots:])
         ]
         self._products, self._first = m.table(products), m.table(first)
+        self._shifts = m.table(shifts) if self._own_columns else None
         self._sorted = m.table(sorted_places)
         self._matrix = m.memory(self._stored)
         longest = max(len(group.support) for group in layout.groups)
@@ -201,9 +213,13 @@ class SparseSystem:
                     for x, y in zip(W[i][1:], column[1:], strict=True):
                         total = m.add_product(x, y, total)
                     pulled.store(m, j + i * length, total)
-        for i in m.loop(0, length):
-            at = m.lookup(self._sorted, group.offset + i)
-            column = [group.entry(row, at) for row in range(size)]
+        own = self._own_columns if in_slots else 0
+        if own:
+            shift = m.lookup(self._shifts, group.number)
+            for i in m.loop(0, own):
+                self._add_row(group, i, self._column(group, i), parts, shift)
+        for i in m.loop(own, length):
+            column = self._column(group, i)
             if not in_slots:
                 self._add_row(group, i, column, parts)
                 continue
@@ -212,14 +228,31 @@ class SparseSystem:
             for _ in m.iterate(1, lambda moves=moves: moves):  # type: ignore[misc]
                 self._add_row(group, i, column, parts)
 
-    def _add_row(self, group: Group, i: Index, column: list[Number], parts: list[Any]) -> None:
-        """Add the products of a column of B with those from it on."""
+    def _column(self, group: Group, i: Index) -> list[Number]:
+        """Return a column of B, in the order of elimination."""
+        at = self.m.lookup(self._sorted, group.offset + i)
+        return [group.entry(row, at) for row in range(group.rows)]
+
+    def _add_row(
+        self,
+        group: Group,
+        i: Index,
+        column: list[Number],
+        parts: list[Any],
+        shift: Index | None = None,
+    ) -> None:
+        """Add the products of a column of B with those from it on.
+
+        Those of columns of its own, which a slot has at a shift from the first one.
+        """
         m, length = self.m, group.length
         place = m.lookup(self._first, group.number) + i * length
         follows = self._product_runs[1 if group.run.in_slots else 0]
         start = m.lookup(self._products, place + i) - i
         for j in m.loop(i, length, independent=follows):
             target = start + j if follows else m.lookup(self._products, place + j)
+            if shift is not None:
+                target = target + shift
             for (_, matrix), pulled in zip(parts, self._pulled, strict=True):
                 total = m.load(matrix, target)
                 for row, x in enumerate(column):
