@@ -85,7 +85,7 @@ def test_covers_of_simple_solids_are_tight(tmp_path):
 
 
 def test_a_robot_of_meshes_stands_on_its_covers(tmp_path, monkeypatch):
-    """Beside other shapes than planes, a mesh by itself is refused without coal, with remedies."""
+    """A mesh that is not convex is refused without coal beside other shapes, with remedies."""
     path = mesh_file(tmp_path, trimesh.creation.box((0.3, 0.2, 0.1)))
     body = tb.Body("block", joint=tb.Free("block"), inertia=tb.Inertia.box(1.0, (0.3, 0.2, 0.1)),
                    shapes=(tb.Shape(tb.MeshShape(path)),))  # fmt: skip
@@ -93,8 +93,10 @@ def test_a_robot_of_meshes_stands_on_its_covers(tmp_path, monkeypatch):
     q = [1, 0, 0, 0, 0, 0, 0.05]
     monkeypatch.setitem(sys.modules, "coal", None)
     ball = tb.Body("ball", joint=tb.Fixed("ball"), shapes=(tb.Shape(tb.SphereShape(0.1)),))
+    ring = tb.MeshShape(mesh_file(tmp_path, trimesh.creation.annulus(0.1, 0.2, 0.1), "ring.stl"))
+    hoop = tb.Body("block", joint=tb.Free("block"), inertia=body.inertia, shapes=(tb.Shape(ring),))
     with pytest.raises(tb.ModelError, match=r"'block/ball'.*tiburon.mesh.*tb.cover_mesh"):
-        tb.contacts(tb.Model("mesh", [body, ball]), q)
+        tb.contacts(tb.Model("mesh", [hoop, ball]), q)
     covered = tb.cover_meshes(model, kind="box")
     assert [shape.role for shape in covered.bodies[0].shapes] == ["visual", "collision"]
     run = tb.simulate(covered, 0.1, q=q, world=floor)

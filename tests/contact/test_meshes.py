@@ -186,9 +186,13 @@ def test_block_falls_into_a_notch_and_rests_on_both_sides(cube, groove):
     assert (here.gap < 1e-9).sum() >= 4
 
 
-def test_pairs_that_stay_apart_keep_what_was_located(cube, monkeypatch):
+def test_pairs_that_stay_apart_keep_what_was_located(cube, groove, monkeypatch):
     """Few steps of a flight need triangles, and the collision is that of pairs located always."""
-    bodies = [replace(free_body(cube), name=name, joint=tb.Free(name)) for name in "ab"]
+    notched = replace(groove, scale=(0.15, 0.3, 0.2))
+    bodies = [
+        replace(free_body(shape), name=name, joint=tb.Free(name))
+        for name, shape in (("a", cube), ("b", notched))
+    ]
     model = tb.Model("two", bodies)
     q, v = model.neutral(), np.zeros(12)
     q[4:7], q[11:14] = (0.0, 0.0, 0.0), (1.3, 0.1, 0.05)
@@ -326,7 +330,7 @@ def test_dynamics_and_linearization_of_a_mesh_on_the_ground_are_those_of_a_box(c
 
 
 def test_meshes_on_the_ground_need_no_coal(cube, monkeypatch, folder):
-    """All vertices instead of those of the hull: the same contacts."""
+    """Of a divided surface the same hull: the same contacts."""
     box = trimesh.creation.box((SIZE, SIZE, SIZE)).subdivide()
     same = saved(folder, "divided", box.vertices, box.faces)
     monkeypatch.setitem(sys.modules, "coal", None)

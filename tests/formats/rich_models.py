@@ -56,7 +56,9 @@ def shapes(rng):
         tb.CapsuleShape(*rng.uniform(0.1, 1.0, 2)),
         tb.EllipsoidShape(rng.uniform(0.1, 1.0, 3)),
         tb.PlaneShape(),
-        tb.MeshShape("meshes/no such file.stl", (1.0, -2.0, rng.uniform(0.5, 1.0))),
+        tb.MeshShape(
+            "meshes/no such file.stl", (1.0, -2.0, rng.uniform(0.5, 1.0)), convex=rng.random() < 0.5
+        ),
     ]
     roles = ["both", "visual", "collision"]
     return tuple(

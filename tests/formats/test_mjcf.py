@@ -225,7 +225,8 @@ def test_meshes_are_found_and_placed_as_in_their_file(load, tmp_path):
       <worldbody><body name="b"><joint/><geom type="mesh" mesh="wedge" pos="1 2 3"/></body>
       </worldbody>""")
     (shape,) = model.body("b").shapes
-    assert shape.geometry == tb.MeshShape(str(tmp_path / "shapes" / "wedge.obj"), (2.0, 1.0, 1.0))
+    path = str(tmp_path / "shapes" / "wedge.obj")
+    assert shape.geometry == tb.MeshShape(path, (2.0, 1.0, 1.0), convex=True)
     assert_close(shape.pose.matrix, tb.Pose(translation=(1.0, 2.0, 3.0)).matrix, ALGEBRA)
     # a tetrahedron has a sixth of its box's volume, and its center a quarter of the way
     assert model.body("b").inertia.mass == pytest.approx(1000.0 * 2.0 / 6.0)

@@ -38,7 +38,7 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, add_cross, cross, dot, matrix_vector, scale, subtract
 from tiburon.trace.primitives.active_rows import active_rows, picked_rows
-from tiburon.trace.regions import where_needed
+from tiburon.trace.regions import function, where_needed
 from tiburon.trace.regions.lanes import lanes
 
 MOST_WHOLE = 8
@@ -195,7 +195,7 @@ def active_points(
     groups: dict[Any, list[int]] = {}
     for k, c in enumerate(candidates):
         key: Any = (c.first.kind, c.second.kind, c.reach, len(c.first.size), len(c.second.size))
-        if c.second.kind in FIELDS or c.has_hull:
+        if c.second.kind in FIELDS or (c.has_hull and c.second.kind == "plane"):
             # points beyond the grid are named; vertices of hulls are compared in lanes already
             key = k
         groups.setdefault(key, []).append(k)
@@ -229,6 +229,10 @@ def active_points(
             return where_needed(distance <= near, computed, idle)
 
         given = [(*pairs[k], own[k][:sizes], bounds[k][0]) for k in members]
+        if candidate.has_hull and len(members) > 1:
+            # searches of different length: one after the other, by the same code
+            found.update(zip(members, itertools.starmap(function(contacts), given), strict=True))
+            continue
         found.update(zip(members, lanes(contacts, given), strict=True))
     points = [point for k in range(len(candidates)) for point in found[k]]
     gaps = [point[0] for point in points]

@@ -23,12 +23,23 @@ from tiburon.contact.geometry.height_field import (
     placed_field,
     reach_of,
 )
+from tiburon.contact.geometry.hull_hull import RADIUS
 from tiburon.contact.geometry.located import ABSENT_CONTACTS, LOCATED
-from tiburon.contact.geometry.pairs import Pair, pair, shape_kind, shape_size
+from tiburon.contact.geometry.pairs import HULLS, Pair, pair, shape_kind, shape_size
 from tiburon.contact.geometry.swept import Crossing
+from tiburon.contact.polyhedra import box, polyhedron, prism, rounded, table_of
 from tiburon.errors import ModelError, UnknownNameError, shown
 from tiburon.model import WORLD, Model, Pose, Shape, World
-from tiburon.model.body import Geometry, MeshShape, PlaneShape
+from tiburon.model.body import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    EllipsoidShape,
+    Geometry,
+    MeshShape,
+    PlaneShape,
+    SphereShape,
+)
 from tiburon.model.contact_kinds import (
     ContactBits,
     ContactMaterial,
@@ -77,17 +88,16 @@ class Part:
 
     size: tuple[float, ...]
     """Dimensions in the order of the shape's fields [m]; of a height field its origin, spacing and
-    column count; of a hull its first row among the vertices, their number, and the radius of a
-    sphere around the origin that holds them."""
+    column count; of a polyhedron those of `hull_hull` but the address."""
 
     grid: GroundGrid | None = field(default=None, metadata=UNSAVED)
     """Heights of a height field, which code reads from a table."""
 
     hull: tuple[float, ...] = field(default=(), repr=False)
-    """Vertices of a hull, shape axes: x, y, z of each [m]."""
+    """Vertices of a polyhedron, shape axes: x, y, z of each [m]."""
 
     vertices: Table | None = field(default=None, repr=False, metadata=UNSAVED)
-    """Vertices of all hulls among the candidates, which code reads, for a hull."""
+    """Numbers of all polyhedra among the candidates, which code reads, for one of them."""
 
     geometry: Geometry | None = None
     """The shape itself, where contacts are located outside of compiled code, as those of meshes."""
@@ -240,14 +250,7 @@ class Candidate:
             p: Run-time parameters, as `parameters` lists them.
             handle: Handles of the tables of all candidates: heights of the ground, vertices.
         """
-        sizes = self._sizes(p)
-        if self.has_hull:
-            # the address of the vertices, then the range of them
-            vertices = handle[len(handle) - HANDLE + 1]
-            sizes = tuple(
-                (vertices, *size[:2]) if part.kind == HULL else size
-                for part, size in zip((self.first, self.second), sizes, strict=True)
-            )
+        sizes = self._sizes(p, handle)
         first = Placed(*places[0], sizes[0])
         if self.second.kind not in FIELDS:
             return self.pair.function(first, Placed(*places[1], sizes[1]))
@@ -259,10 +262,19 @@ class Candidate:
             found.append(contact._replace(gap=require(inside, contact.gap, beyond_grid(name))))
         return tuple(found)
 
-    def _sizes(self, p: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
-        """Return the dimensions of both shapes from run-time parameters."""
+    def _sizes(
+        self, p: Sequence[Scalar], handle: Sequence[Scalar]
+    ) -> tuple[tuple[Scalar, ...], ...]:
+        """Return the dimensions of both shapes from run-time parameters and handles of tables."""
         split = len(self.first.size)
-        return tuple(p[:split]), tuple(p[split : split + len(self.second.size)])
+        sizes = (tuple(p[:split]), tuple(p[split : split + len(self.second.size)]))
+        if not self.has_hull:
+            return sizes
+        vertices = handle[len(handle) - HANDLE + 1]
+        return tuple(
+            (*size, vertices) if part.kind in HULLS else size
+            for part, size in zip((self.first, self.second), sizes, strict=True)
+        )
 
     @property
     def can_be_crossed(self) -> bool:
@@ -277,12 +289,12 @@ class Candidate:
 
     @property
     def has_hull(self) -> bool:
-        """Whether a shape is the hull of a mesh."""
-        return HULL in (self.first.kind, self.second.kind)
+        """Whether a shape is a polyhedron, as the hull of a mesh."""
+        return self.first.kind in HULLS or self.second.kind in HULLS
 
     @property
     def is_located(self) -> bool:
-        """Whether its contacts are located outside of compiled code: a mesh meets no plane."""
+        """Whether its contacts are located outside of compiled code: a mesh is not convex."""
         return self.first.kind == LOCATED
 
     def crossing(
@@ -292,7 +304,7 @@ class Candidate:
         handle: Sequence[Scalar] = (),
     ) -> Crossing:
         """Return both shapes over a step, from their places at its start and end."""
-        sizes = self._sizes(p)
+        sizes = self._sizes(p, handle)
         first = Placed(*places[0][0], sizes[0]), Placed(*places[0][1], sizes[0])
         kinds = (self.first.kind, self.second.kind)
         if self.second.kind in FIELDS:
@@ -311,9 +323,6 @@ class Candidate:
 
 MESH = "mesh"
 """Kind of a mesh before its pair is known."""
-
-HULL = "hull"
-"""Kind of a mesh on a plane."""
 
 MAX_REACH = 64
 """Cells of a height field that are searched to each side of a shape at most."""
@@ -382,9 +391,10 @@ def refuse_meshes(candidates: Sequence[Candidate], what: str, *, hulls: bool = F
     """
     for candidate in candidates:
         if candidate.is_located or (hulls and candidate.has_hull):
+            others = "" if hulls else " that are not convex"
             raise ModelError(
-                f"contact {candidate.name!r}: {what} takes no meshes, whose contact points are "
-                "others in every step; cover them with simple shapes: tb.cover_mesh, or "
+                f"contact {candidate.name!r}: {what} takes no meshes{others}, whose contact points "
+                "are others in every step; cover them with simple shapes: tb.cover_mesh, or "
                 "tb.cover_meshes for all meshes of a robot",
                 name=candidate.name,
             )
@@ -621,36 +631,30 @@ def restored(candidates: Sequence[Candidate], ground: Ground | None) -> tuple[Ca
     """Return candidates with their tables, which files do not hold."""
     found = tuple(candidate.on(ground) for candidate in candidates)
     parts = (part for candidate in found for part in (candidate.first, candidate.second))
-    missing = any(part.kind == HULL and part.vertices is None for part in parts)
+    missing = any(part.kind in HULLS and part.vertices is None for part in parts)
     return _with_vertices(found) if missing else found
 
 
 def _with_vertices(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Return candidates whose hulls have their ranges in one array of vertices.
+    """Return candidates whose polyhedra are in one table.
 
     Raises:
-        ModelError: If a hull has no vertices, as in a damaged file.
+        ModelError: If one has no vertices, as in a damaged file.
     """
-    ranges: dict[tuple[float, ...], tuple[float, float, float]] = {}
-    count = 0
-    for candidate in candidates:
-        for part in (candidate.first, candidate.second):
-            if part.kind == HULL and part.hull not in ranges:
-                own, rest = divmod(len(part.hull), 3)
-                if not own or rest:
-                    raise ModelError(f"contact {candidate.name!r}: expected vertices of a hull")
-                lengths = np.linalg.norm(np.array(part.hull).reshape(-1, 3), axis=1)
-                ranges[part.hull] = float(count), float(own), float(lengths.max())
-                count += own
-    if not count:
+    parts = [part for c in candidates for part in (c.first, c.second) if part.kind in HULLS]
+    if not parts:
         return tuple(candidates)
-    every = np.concatenate([np.array(hull) for hull in ranges]).reshape(-1, 3)
-    vertices = Table(np.arange(float(count)), every)
+    for part in parts:
+        if not part.hull or len(part.hull) % 3:
+            raise ModelError(f"contact of {part.body!r}: expected vertices of a hull")
+    keys = list(dict.fromkeys((part.hull, part.size[RADIUS]) for part in parts))
+    vertices, sizes = table_of([(polyhedron(hull), radius) for hull, radius in keys])
+    size_of = dict(zip(keys, sizes, strict=True))
 
     def read(part: Part) -> Part:
-        if part.kind != HULL:
+        if part.kind not in HULLS:
             return part
-        return replace(part, size=ranges[part.hull], vertices=vertices)
+        return replace(part, size=size_of[part.hull, part.size[RADIUS]], vertices=vertices)
 
     return tuple(replace(c, first=read(c.first), second=read(c.second)) for c in candidates)
 
@@ -855,20 +859,26 @@ def _part(body: str, shape: Shape) -> Part:
 
 
 def _met(candidate: Candidate) -> Candidate:
-    """Return two shapes as code takes them: a mesh on a plane is its hull, others are located.
+    """Return two shapes as code takes them: convex ones are hulls against meshes, others located.
 
     Raises:
         ModelError: If the shapes have no contacts with each other.
     """
     name, parts = candidate.name, (candidate.first, candidate.second)
-    kinds = [part.kind for part in parts]
-    if MESH not in kinds:
+    if not any(part.kind == MESH for part in parts):
         first, second = (replace(part, geometry=None) for part in parts)
-    elif "plane" in kinds:
-        first, second = (_as_hull(part, name) for part in parts)
-    else:
+    elif _meet_as_hulls(parts, name):
         first, second = (
-            _as_located(part, size, name) for part, size in zip(parts, ABSENT_CONTACTS, strict=True)
+            _as_hull(part, name, "plane" in (parts[0].kind, parts[1].kind)) for part in parts
+        )
+    else:
+        from tiburon.contact.meshes import solid_of
+
+        for part in parts:
+            solid_of(part.geometry, f"contact {name!r}", fresh=True)  # type: ignore[arg-type]
+        first, second = (
+            replace(part, kind=LOCATED, size=size)
+            for part, size in zip(parts, ABSENT_CONTACTS, strict=True)
         )
     found = replace(candidate, first=first, second=second)
     if second.grid is None:
@@ -877,27 +887,54 @@ def _met(candidate: Candidate) -> Candidate:
     return replace(found, reach=_reach(name, first, second))
 
 
-def _as_hull(part: Part, name: str) -> Part:
-    """Return a mesh as its hull, which is all that a plane meets, and a plane as it is."""
-    from tiburon.contact.meshes import hull_vertices
+def _meet_as_hulls(parts: tuple[Part, Part], name: str) -> bool:
+    """Return whether a mesh meets its partner by its hull: a plane, or another convex shape.
 
-    if not isinstance(part.geometry, MeshShape):
-        return replace(part, geometry=None)
-    hull = tuple(hull_vertices(part.geometry, f"contact {name!r}").ravel().tolist())
-    return replace(part, kind=HULL, size=(0.0, 0.0, 0.0), hull=hull, geometry=None)
+    Raises:
+        ModelError: If it does not meet it at all.
+    """
+    from tiburon.contact.meshes import is_convex
+
+    for part in parts:
+        if part.geometry is None:
+            raise ModelError(
+                f"contact {name!r}: meshes do not touch {part.kind}s; cover the mesh with simple "
+                "shapes: tb.cover_mesh, or tb.cover_meshes for all meshes of a robot"
+            )
+    if any(part.kind == "plane" for part in parts):
+        return True
+    meshes = [part.geometry for part in parts if isinstance(part.geometry, MeshShape)]
+    return all(is_convex(mesh, f"contact {name!r}") for mesh in meshes)
 
 
-def _as_located(part: Part, size: tuple[float, ...], name: str) -> Part:
-    """Return a shape whose contacts with a mesh are located outside of compiled code."""
-    from tiburon.contact.meshes import solid_of
+def _as_hull(part: Part, name: str, on_plane: bool) -> Part:
+    """Return a shape as a polyhedron: a mesh as its hull, with its origin in the middle of it.
 
-    if part.geometry is None:
-        raise ModelError(
-            f"contact {name!r}: meshes do not touch {part.kind}s; cover the mesh with simple "
-            "shapes: tb.cover_mesh, or tb.cover_meshes for all meshes of a robot"
-        )
-    solid_of(part.geometry, f"contact {name!r}", fresh=True)
-    return replace(part, kind=LOCATED, size=size)
+    Against a plane other shapes stay what they are, and a mesh may be flat.
+    """
+    from tiburon.contact.meshes import hull_of
+
+    kind, radius = "hull", 0.0
+    match part.geometry:
+        case MeshShape() as mesh:
+            vertices, middle = hull_of(mesh, f"contact {name!r}", flat=on_plane)
+            part = replace(part, pose=part.pose @ Pose(translation=middle))
+        case _ if on_plane:
+            return replace(part, geometry=None)
+        case SphereShape(radius=radius):
+            kind, vertices = "ball", np.zeros((1, 3))
+        case CapsuleShape(radius=radius, length=length):
+            kind, vertices = "rod", np.array([[0.0, 0.0, -0.5], [0.0, 0.0, 0.5]]) * length
+        case BoxShape(size=size):
+            vertices = box(size)[0]
+        case CylinderShape(radius=across, length=length):
+            vertices = prism(across, length)[0]
+        case EllipsoidShape(radii=radii):
+            vertices = rounded(radii)[0]
+        case _:
+            raise AssertionError(part.geometry)
+    hull = tuple(vertices.ravel().tolist())
+    return replace(part, kind=kind, size=(0.0,) * 5 + (radius,), hull=hull, geometry=None)
 
 
 def _carrier(model: Model, name: str) -> str:

@@ -10,7 +10,6 @@ meshes of twelve triangles, cylinders prisms of 32 sides, ellipsoids polyhedra o
 This is Python code between native steps: some tenths of a millisecond for each pair that is near.
 """
 
-import itertools
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 from tiburon.arguments import caller_level
 from tiburon.arrays import NDArray
 from tiburon.contact.geometry.located import ABSENT_CONTACTS, POINTS
+from tiburon.contact.polyhedra import box, convex_hull, is_flat, prism, rounded
 from tiburon.errors import ModelError, ModelFileError, ModelWarning
 from tiburon.hydro.mesh_file import read_triangles
 from tiburon.model.body import (
@@ -32,6 +32,7 @@ from tiburon.model.body import (
     MeshShape,
     SphereShape,
 )
+from tiburon.spatial.vec3 import Vec3
 from tiburon.trace.primitives.farthest_rows import MAX_POINTS
 
 if TYPE_CHECKING:
@@ -57,6 +58,15 @@ FACE_MARGIN = 1e-9
 
 DEEP_RATIO = 1e-6
 """Depth from which on a shallower contact nearby replaces one, relative to the smaller radius."""
+
+CONVEX_DEPTH = 1e-3
+"""Depth below its hull up to which a surface is convex, relative to its size."""
+
+CONVEX_VOLUME = 1e-2
+"""Part of the volume of its hull that a convex mesh may lack."""
+
+MOST_DEPTHS = 2_000_000
+"""Depths of points below faces that are computed at once."""
 
 MERGE_DISTANCE = 1e-9
 """Distance of vertices that are one, relative to the size of the mesh."""
@@ -188,11 +198,7 @@ def _mesh_solid(mesh: MeshShape, coal: Any) -> Solid:
     import trimesh
 
     vertices, faces = scaled_triangles(mesh)
-    if _is_flat(vertices[np.unique(faces)]):
-        raise ModelFileError(
-            mesh.path,
-            "expected a solid, got a flat mesh; give it a thickness, or a box in its place",
-        )
+    _refuse_flat(mesh, vertices[np.unique(faces)])
     unit = MERGE_DISTANCE * float(np.ptp(vertices[faces].reshape(-1, 3), axis=0).max())
     _, first, where = np.unique(
         np.round(vertices / unit), axis=0, return_index=True, return_inverse=True
@@ -204,7 +210,7 @@ def _mesh_solid(mesh: MeshShape, coal: Any) -> Solid:
     faces = faces[distinct & (np.linalg.norm(across, axis=1) > unit * unit)]
     whole = trimesh.Trimesh(vertices, faces, process=False)
     if not whole.is_winding_consistent:
-        vertices, faces = _oriented(mesh.path, vertices, faces, coal)
+        vertices, faces = _oriented(mesh.path, vertices, faces)
         whole = trimesh.Trimesh(vertices, faces, process=False)
     if whole.is_watertight and whole.volume < 0.0:
         faces = faces[:, ::-1]
@@ -213,7 +219,7 @@ def _mesh_solid(mesh: MeshShape, coal: Any) -> Solid:
     return found
 
 
-def _oriented(path: str, vertices: Array, faces: Indices, coal: Any) -> tuple[Array, Indices]:
+def _oriented(path: str, vertices: Array, faces: Indices) -> tuple[Array, Indices]:
     """Return a mesh whose triangles are oriented alike: the same one, or its convex hull."""
     import trimesh
 
@@ -226,7 +232,7 @@ def _oriented(path: str, vertices: Array, faces: Indices, coal: Any) -> tuple[Ar
         vertices, faces = np.array(whole.vertices), np.array(whole.faces)
         cure = "they were turned alike"
     else:
-        vertices, faces = _convex_hull(vertices[np.unique(faces)], coal)
+        vertices, faces, _ = convex_hull(vertices[np.unique(faces)])
         cure = "the convex hull was taken, since its surface is not closed"
     warnings.warn(
         f"mesh {path!r}: triangles should be counter-clockwise seen from outside, got both "
@@ -237,94 +243,8 @@ def _oriented(path: str, vertices: Array, faces: Indices, coal: Any) -> tuple[Ar
     return vertices, faces
 
 
-def _convex_hull(points: Array, coal: Any) -> tuple[Array, Indices]:
-    """Return vertices and outward triangles of the convex hull of points."""
-    listed = coal.StdVec_Vec3s()
-    for point in points:
-        listed.append(point)
-    hull = coal.ConvexBase.convexHull(listed, True, "Qt")
-    vertices = np.array(hull.points())
-    faces = np.array(
-        [[hull.polygons(k)[i] for i in range(3)] for k in range(hull.num_polygons)], dtype=np.int64
-    )
-    corners = vertices[faces]
-    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    inward = np.sum(across * (corners[:, 0] - vertices.mean(axis=0)), axis=1) < 0.0
-    faces[inward] = faces[inward, ::-1]
-    return vertices, faces
-
-
-def _box_solid(size: tuple[float, float, float], coal: Any) -> Solid:
-    """Return a box as a mesh."""
-    signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-    faces = np.array(
-        [
-            *([0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1]),
-            *([2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3]),
-        ]
-    )
-    found = Solid(0.5 * signs * np.array(size), faces)
-    _add_objects(found, coal)
-    return found
-
-
-SIDES = 32
-"""Sides of the prism as which a cylinder touches meshes: its radius varies by 0.5 %."""
-
-
-def _cylinder_solid(radius: float, length: float, coal: Any) -> Solid:
-    """Return a cylinder as a prism of equal volume, as a mesh."""
-    angles = 2.0 * np.pi * np.arange(SIDES) / SIDES
-    # the area of the polygon is that of the circle
-    reach = radius * np.sqrt(2.0 * np.pi / (SIDES * np.sin(2.0 * np.pi / SIDES)))
-    ring = reach * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    low, high = (np.c_[ring, np.full(SIDES, z)] for z in (-0.5 * length, 0.5 * length))
-    faces = []
-    for k in range(SIDES):
-        m = (k + 1) % SIDES
-        faces += [(k, m, SIDES + m), (k, SIDES + m, SIDES + k)]
-        if 0 < k < SIDES - 1:
-            faces += [(0, m, k), (SIDES, SIDES + k, SIDES + m)]
-    found = Solid(np.concatenate([low, high]), np.array(faces, dtype=np.int64))
-    _add_objects(found, coal)
-    return found
-
-
-SUBDIVISIONS = 3
-"""How often the triangles of an icosahedron are divided into four, for ellipsoids."""
-
-
-def _ellipsoid_solid(radii: Sequence[float], coal: Any) -> Solid:
-    """Return an ellipsoid as a polyhedron of equal volume: its radii vary by 0.5 %."""
-    g = 0.5 * (1.0 + np.sqrt(5.0))
-    corners = [(0.0, a, b * g) for a in (-1.0, 1.0) for b in (-1.0, 1.0)]
-    points = [np.roll(corner, k) for k in range(3) for corner in corners]
-    # edges of the icosahedron have length 2
-    apart = np.linalg.norm(np.array(points)[:, None] - np.array(points), axis=-1)
-    near = np.abs(apart - 2.0) < 0.1
-    triples = itertools.combinations(range(12), 3)
-    faces = [t for t in triples if all(near[a, b] for a, b in itertools.combinations(t, 2))]
-    faces = [t if np.linalg.det([points[k] for k in t]) > 0.0 else t[::-1] for t in faces]
-    points = [point / np.linalg.norm(point) for point in points]
-    for _ in range(SUBDIVISIONS):
-        middles: dict[frozenset[int], int] = {}
-
-        def middle(a: int, b: int, middles: dict[frozenset[int], int] = middles) -> int:
-            key = frozenset((a, b))
-            if key not in middles:
-                middles[key] = len(points)
-                between = points[a] + points[b]
-                points.append(between / np.linalg.norm(between))
-            return middles[key]
-
-        finer = []
-        for a, b, c in faces:
-            d, e, f = middle(a, b), middle(b, c), middle(c, a)
-            finer += [(a, d, f), (d, b, e), (f, e, c), (d, e, f)]
-        faces = finer
-    vertices, triangles = np.array(points), np.array(faces, dtype=np.int64)
-    volume = np.linalg.det(vertices[triangles]).sum() / 6.0
-    vertices *= (4.0 / 3.0 * np.pi / volume) ** (1.0 / 3.0) * np.asarray(radii)
+def _made(vertices: Array, triangles: Indices, coal: Any) -> Solid:
+    """Return a convex shape as a mesh."""
     found = Solid(vertices, triangles)
     _add_objects(found, coal)
     return found
@@ -378,40 +298,89 @@ def solid_of(geometry: Geometry, element: str = "contact", *, fresh: bool = Fals
     return _remembered(_solid, geometry, element, fresh)
 
 
-def hull_vertices(mesh: MeshShape, element: str) -> Array:
-    """Return points of a mesh that include the vertices of its convex hull.
+def is_convex(mesh: MeshShape, element: str) -> bool:
+    """Return whether a mesh is meant by its hull, or within `CONVEX_DEPTH` of it."""
+    return mesh.convex or _remembered(_is_convex, mesh, element, fresh=True)
 
-    Those alone where coal is installed; more points cost time, but change no contact.
+
+def _is_convex(mesh: MeshShape, element: str) -> bool:
+    vertices, faces = scaled_triangles(mesh)
+    corners = vertices[faces]
+    points = _distinct(corners.reshape(-1, 3))
+    if is_flat(points):
+        return False
+    hull = convex_hull(points)
+    size = float(np.ptp(points, axis=0).max())
+    a, b, c = np.moveaxis(hull.vertices[hull.triangles], 1, 0)
+    n = np.cross(b - a, c - a)
+    n /= np.linalg.norm(n, axis=1, keepdims=True)
+    offset = np.sum(n * a, axis=1)
+    # triangles inside, as of a gap between two parts, are below all faces
+    middles = 0.5 * (corners + np.roll(corners, 1, axis=1))
+    inner = np.concatenate([points, corners.mean(axis=1), middles.reshape(-1, 3)])
+    for some in np.array_split(inner, max(1, len(inner) * len(n) // MOST_DEPTHS)):
+        if (offset - some @ n.T).min(axis=1).max() > CONVEX_DEPTH * size:
+            return False
+    # an open surface, as of a box without a lid, holds less
+    middle = hull.vertices.mean(axis=0)
+    own, whole = (
+        float(np.linalg.det(some - middle).sum())
+        for some in (corners, hull.vertices[hull.triangles])
+    )
+    return abs(abs(own) - whole) <= CONVEX_VOLUME * whole
+
+
+def hull_of(mesh: MeshShape, element: str, *, flat: bool) -> tuple[Array, Vec3]:
+    """Return the vertices of the convex hull of a mesh, from its middle, and that.
 
     Args:
         mesh: The mesh.
         element: Leads error messages.
+        flat: Whether it may be flat: then all of its points are returned.
 
     Returns:
-        Shape axes [m], shape (n, 3).
+        Vertices [m], shape (n, 3); the centroid in shape axes [m].
 
     Raises:
-        ModelError: If there are too many.
+        ModelFileError: If it is flat and must not be.
+        ModelError: If it is flat and has too many points.
     """
-    return _remembered(_hull_vertices, mesh, element, fresh=True)
+    vertices, middle, is_solid = _remembered(_hull_of, mesh, element, fresh=True)
+    if not is_solid and not flat:
+        _refuse_flat(mesh, vertices)
+    return vertices, middle
 
 
-def _hull_vertices(mesh: MeshShape, element: str) -> Array:
+def _hull_of(mesh: MeshShape, element: str) -> tuple[Array, Vec3, bool]:
     vertices, faces = scaled_triangles(mesh)
-    found = _distinct(vertices[faces].reshape(-1, 3))
-    coal = coal_module()
-    if coal is not None and not _is_flat(found):
-        points = coal.StdVec_Vec3s()
-        for vertex in found:
-            points.append(vertex)
-        found = np.array(coal.ConvexBase.convexHull(points, False, "").points())
-    if len(found) > MAX_POINTS:
-        raise ModelError(
-            f"{element}: expected a mesh whose convex hull has up to {MAX_POINTS} vertices, got "
-            f"{len(found)} points of {mesh.path!r}; simplify the mesh, or install coal, which "
-            "reduces them to the hull: pip install 'tiburon[mesh]'"
+    points = _distinct(vertices[faces].reshape(-1, 3))
+    if is_flat(points):
+        if len(points) > MAX_POINTS:
+            raise ModelError(
+                f"{element}: expected a flat mesh of up to {MAX_POINTS} points, got {len(points)} "
+                f"of {mesh.path!r}; simplify the mesh"
+            )
+        return points, (0.0, 0.0, 0.0), False
+    hull = convex_hull(points)
+    corners = hull.vertices[hull.triangles]
+    start = hull.vertices.mean(axis=0)
+    volumes = np.linalg.det(corners - start)
+    middle = start + 0.25 * volumes @ (corners - start).sum(axis=1) / volumes.sum()
+    x, y, z = middle.tolist()
+    return hull.vertices - middle, (x, y, z), True
+
+
+def _refuse_flat(mesh: MeshShape, points: Array) -> None:
+    """Refuse a mesh whose points are in a plane.
+
+    Raises:
+        ModelFileError: If they are.
+    """
+    if is_flat(points):
+        raise ModelFileError(
+            mesh.path,
+            "expected a solid, got a flat mesh; give it a thickness, or a box in its place",
         )
-    return found
 
 
 def _distinct(points: Array) -> Array:
@@ -420,12 +389,6 @@ def _distinct(points: Array) -> Array:
     first = np.ones(len(ordered), dtype=bool)
     first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     return ordered[first]
-
-
-def _is_flat(points: Array) -> bool:
-    """Return whether points are in a plane, so that no hull has a volume."""
-    sizes = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-    return len(points) < 4 or bool(sizes[-1] <= FLAT_SINE * sizes[0])
 
 
 def _stamp(geometry: Geometry) -> Any:
@@ -447,11 +410,11 @@ def _solid(geometry: Geometry, element: str) -> Solid:
         case MeshShape():
             return _mesh_solid(geometry, coal)
         case BoxShape(size=size):
-            return _box_solid(size, coal)
+            return _made(*box(size), coal)
         case CylinderShape(radius=radius, length=length):
-            return _cylinder_solid(radius, length, coal)
+            return _made(*prism(radius, length), coal)
         case EllipsoidShape(radii=radii):
-            return _ellipsoid_solid(radii, coal)
+            return _made(*rounded(radii), coal)
         case SphereShape(radius=radius):
             found = Solid(np.zeros((1, 3)), none, radius)
             found.object = found.hull = coal.Sphere(radius)

@@ -329,7 +329,7 @@ def _geometry(compiled: CompiledModel, i: int, meshes: Mapping[int, str]) -> Geo
     mesh = int(compiled.geom_dataid[i])
     if kind == MESH and mesh in meshes:
         x, y, z = compiled.mesh_scale[mesh].tolist()
-        return MeshShape(meshes[mesh], (x, y, z))
+        return MeshShape(meshes[mesh], (x, y, z), convex=True)
     return None
 
 

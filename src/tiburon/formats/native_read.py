@@ -14,7 +14,15 @@ from tiburon.formats.native_schema import Record
 from tiburon.formats.toml_table import Table, parse_toml
 from tiburon.model.actuator import Actuator, Servo
 from tiburon.model.attachments import LinearThrust, Spring, Thruster
-from tiburon.model.body import WORLD, Body, ContactPair, ContactPoint, Frame, Shape
+from tiburon.model.body import (
+    WORLD,
+    Body,
+    ContactPair,
+    ContactPoint,
+    Frame,
+    MeshShape,
+    Shape,
+)
 from tiburon.model.body_fluid import BodyFluid, Fin, added_mass_from, six_by_six_from
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure
 from tiburon.model.composition import changed
@@ -268,6 +276,8 @@ def read_shape(table: Table, folders: tuple[str, ...]) -> Shape:
     values = read_values(record, table)
     if "path" in values and folders:
         values["path"] = _mesh_path(values["path"], folders, table)
+    if record.make is MeshShape:
+        values["convex"] = read_flag(table, "convex")
     pose, role, color = read_pose(table), table.text("role", "both"), table.numbers("color")
     name, material = table.text("name", ""), read_material(table)
     bits = table.numbers("contact_bits")

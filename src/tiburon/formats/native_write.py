@@ -201,6 +201,8 @@ def _joint(joint: Joint) -> dict[str, Any]:
 
 def _shape(shape: Shape, body: str) -> dict[str, Any]:
     table = _kinded(schema.GEOMETRIES, shape.geometry, f"body {body!r}, shape")
+    if getattr(shape.geometry, "convex", False):
+        table = {**table, "convex": True}
     table.update(_pose(shape.pose))
     if shape.role != "both":
         table["role"] = shape.role

@@ -413,6 +413,8 @@ class _Writer:
             kind = type(solid).__name__.removesuffix("Shape").lower()
             self.losses.append(f"body {body!r}: a shape of kind {kind} was left out")
             return
+        if getattr(solid, "convex", False) and shape.role != "visual":
+            self.losses.append(f"body {body!r}: that a mesh touches by its hull was left out")
         for role in ("visual", "collision") if shape.role == "both" else (shape.role,):
             xml.start(role, **({"name": shape.name} if shape.name else {}))
             self._origin(shape.pose)

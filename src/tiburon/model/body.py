@@ -102,6 +102,10 @@ class MeshShape:
     scale: Vec3 = (1.0, 1.0, 1.0)
     """Factors along x, y, z; a negative one mirrors."""
 
+    convex: bool = False
+    """Whether its convex hull touches, as in MJCF, instead of its surface; also that of a mesh that
+    is convex to 1e-3 of its size."""
+
     def __post_init__(self) -> None:
         given: object = self.path
         if not isinstance(given, str) or not given:
@@ -110,6 +114,12 @@ class MeshShape:
         if not all(self.scale):
             raise ModelError(
                 f"mesh {given!r}: scale must not be zero, got {self.scale}; use 1 to keep a size"
+            )
+        is_flag: object = self.convex
+        if not isinstance(is_flag, bool):
+            raise ModelError(
+                f"mesh {given!r}: convex must be True or False, got {shown(is_flag)}; True stands "
+                "for the convex hull"
             )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
 from tiburon.contact.geometry.height_field import field_size, placed_field
 from tiburon.contact.geometry.pairs import PAIRS, pair
+from tiburon.contact.polyhedra import polyhedron, table_of
 from tiburon.model.world import Ground, GroundGrid
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.spatial import axis_angle_to_matrix
@@ -21,7 +22,9 @@ SIZES = {
     "box": 3,
     "ellipsoid": 3,
     "plane": 0,
-    "hull": 3,
+    "hull": 7,
+    "rod": 7,
+    "ball": 7,
     "height field": 5,
     "smooth height field": 5,
 }
@@ -43,8 +46,23 @@ def terrain(roughness):
 TERRAINS = {"height field": terrain(0.4), "smooth height field": terrain(0.05)}
 """Triangles with slopes of up to 40 degrees; smooth ground with radii of curvature above 1 m."""
 
-VERTICES = 0.2 * np.random.default_rng(1).standard_normal((30, 3))
-"""Vertices of two hulls, of ten and of twenty points."""
+
+def polyhedra():
+    """Return the numbers of some polyhedra, and the sizes of placed ones by kind."""
+    rng = np.random.default_rng(1)
+    found = {
+        "hull": [((0.15 * rng.standard_normal(3 * n)).tolist(), 0.0) for n in (10, 40)],
+        "rod": [((0.0, 0.0, -0.1, 0.0, 0.0, 0.1), 0.1)],
+        "ball": [((0.0, 0.0, 0.0), 0.1)],
+    }
+    every = [(polyhedron(tuple(x)), radius) for some in found.values() for x, radius in some]
+    numbers, sizes = table_of(every)
+    ends = iter(sizes)
+    return numbers, {kind: [next(ends) for _ in some] for kind, some in found.items()}
+
+
+POLYHEDRA, RANGES = polyhedra()
+"""Polyhedra of kinds whose vertices are in a table."""
 
 
 def tuples(array):
@@ -68,9 +86,16 @@ def random_shape(rng, kind, spread=0.35):
             rotation=tuples(tilt), position=tuples(middle - tilt @ [4.0, 4.0, 0.0])
         )
     size = tuple(rng.uniform(0.1, 0.4, SIZES[kind]).tolist())
-    if kind == "hull":
-        size = (address_of(VERTICES), *[(0.0, 10.0), (10.0, 20.0)][rng.integers(2)])
+    if kind in RANGES:
+        some = RANGES[kind]
+        size = (*some[rng.integers(len(some))], address_of(POLYHEDRA.rows))
     return Placed(tuples(rotation(rng)), tuples(spread * rng.standard_normal(3)), size)
+
+
+def world_vertices(shape):
+    """Return the vertices of a polyhedron in the world."""
+    first, count = map(int, shape.size[:2])
+    return POLYHEDRA.rows[first : first + count] @ np.array(shape.rotation).T + shape.position
 
 
 def random_pair(rng, name):

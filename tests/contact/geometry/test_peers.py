@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.contact.geometry.cases import NAMES as ALL_NAMES
-from tests.contact.geometry.cases import VERTICES, random_pair
+from tests.contact.geometry.cases import POLYHEDRA, random_pair
 from tests.tolerances import assert_close
 from tiburon.contact.geometry.box_box import FACE_PREFERENCE
 from tiburon.contact.geometry.pairs import pair
@@ -36,11 +36,16 @@ def coal_shape(coal, kind, size):
     }
     if kind == "plane":
         return coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0)
+    vertices = POLYHEDRA.rows[int(size[0]) : int(size[0] + size[1])] if len(size) == 7 else None
     if kind == "hull":
         points = coal.StdVec_Vec3s()
-        for vertex in VERTICES[int(size[1]) : int(size[1] + size[2])]:
+        for vertex in vertices:
             points.append(vertex)
         return coal.ConvexBase.convexHull(points, True, "Qt")
+    if kind == "rod":
+        return coal.Capsule(size[5], float(np.ptp(vertices, axis=0)[2]))
+    if kind == "ball":
+        return coal.Sphere(size[5])
     return makers[kind](*size)
 
 
@@ -105,7 +110,7 @@ def test_gaps_and_normals_agree_with_coal(name):
     assert compared > CASES // 5
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "hull-plane"])
+@pytest.mark.parametrize("name", [name for name in NAMES if "hull" not in name])
 def test_gaps_agree_with_mujoco(name):
     """Separated shapes."""
     mujoco = pytest.importorskip("mujoco", reason="live comparison with MuJoCo")

@@ -37,7 +37,7 @@ def bounding_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
         return size[0] + 0.5 * size[1]
     if kind == "cylinder":
         return root(size[0] * size[0] + 0.25 * size[1] * size[1])
-    if kind == "hull":
+    if kind in ("hull", "rod", "ball"):
         return size[2]
     return 0.5 * root(dot(size, size)) if kind == "box" else inf  # type: ignore[arg-type]
 
@@ -49,6 +49,8 @@ def inscribed_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
     """
     if kind == "capsule":
         return size[0]
+    if kind in ("hull", "rod", "ball"):
+        return size[3]
     if kind == "cylinder":
         return minimum(size[0], 0.5 * size[1])
     if kind in ("sphere", "ellipsoid", "box"):

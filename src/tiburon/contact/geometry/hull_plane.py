@@ -15,6 +15,7 @@ from tiburon.contact.geometry.contact_geometry import (
     face_contact,
     to_world,
 )
+from tiburon.contact.geometry.hull_hull import ADDRESS, FIRST_ROW, ROW_COUNT
 from tiburon.contact.geometry.vectors import select
 from tiburon.spatial.vec3 import Scalar, Vec3, add, dot, negate, scale
 from tiburon.trace.primitives.farthest_rows import farthest_rows, slope_below
@@ -44,8 +45,7 @@ def hull_plane(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
     """Return the contacts of a hull with a plane; those that are found twice do not exist.
 
     Args:
-        first: The hull; its size is the address of an array of vertices, and the first and the
-            number of those that are its own.
+        first: The hull, with dimensions as in `hull_hull`.
         second: The plane.
     """
     # outside of shared code, where the normal of a fixed plane is known
@@ -64,7 +64,8 @@ def _touched(hull: Placed, plane: Placed) -> list[tuple[Scalar, Vec3]]:
 
     along, across, up = (in_hull(axis(plane, k)) for k in range(3))
     down = scale(up, -1.0)
-    slope = slope_below(hull.size, (along, across, up))
+    span = (hull.size[ADDRESS], hull.size[FIRST_ROW], hull.size[ROW_COUNT])
+    slope = slope_below(span, (along, across, up))
 
     def tilted(k: int, x: Scalar, y: Scalar, tilt: float) -> Vec3:
         angle = FIRST_ANGLE + 2.0 * math.pi * k / DIRECTIONS
@@ -74,7 +75,7 @@ def _touched(hull: Placed, plane: Placed) -> list[tuple[Scalar, Vec3]]:
     numbers = range(DIRECTIONS)
     corners = [tilted(k, *slope, TILT) for k in numbers]
     others = [tilted(k, 0.0, 0.0, WIDE_TILT) for k in numbers]
-    points = farthest_rows(hull.size, [*corners, down, *others])
+    points = farthest_rows(span, [*corners, down, *others])
     chosen: list[tuple[Scalar, ...]] = []
     for point in points[:HULL_POINTS]:
         chosen.append((*point, _is_new(point, chosen)))

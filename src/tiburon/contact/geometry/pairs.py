@@ -38,6 +38,13 @@ from tiburon.contact.geometry.ellipsoid_height_field import (
     ellipsoid_smooth_height_field,
 )
 from tiburon.contact.geometry.ellipsoid_plane import ellipsoid_plane
+from tiburon.contact.geometry.hull_hull import (
+    HULL_HULL_POINTS,
+    ROD_POINTS,
+    ball_hull,
+    hull_hull,
+    rod_hull,
+)
 from tiburon.contact.geometry.hull_plane import HULL_POINTS, hull_plane
 from tiburon.contact.geometry.located import LOCATED, POINTS, located_contacts
 from tiburon.contact.geometry.sphere_box import sphere_box
@@ -100,9 +107,15 @@ KINDS = (
     "height field",
     "smooth height field",
     "foot",
+    "ball",
+    "rod",
 )
-"""Kinds of shapes; a contact point is a sphere of radius 0. A hull is that of a mesh. A foot is a
-ball that touches uneven ground in one point."""
+"""Kinds of shapes; a contact point is a sphere of radius 0. A hull is that of a mesh, or a shape
+that touches one; a ball is a sphere and a rod a capsule that do. A foot is a ball that touches
+uneven ground in one point."""
+
+HULLS = ("hull", "rod", "ball")
+"""Kinds of polyhedra with a radius around them, whose vertices are in a table."""
 
 PAIRS: dict[tuple[str, str], Pair] = {
     ("sphere", "plane"): Pair(sphere_plane, 1),
@@ -117,6 +130,9 @@ PAIRS: dict[tuple[str, str], Pair] = {
     ("cylinder", "plane"): Pair(cylinder_plane, 5),
     ("ellipsoid", "plane"): Pair(ellipsoid_plane, 1),
     ("hull", "plane"): Pair(hull_plane, HULL_POINTS),
+    ("hull", "hull"): Pair(function(hull_hull), HULL_HULL_POINTS),
+    ("rod", "hull"): Pair(function(rod_hull), ROD_POINTS),
+    ("ball", "hull"): Pair(function(ball_hull), 1),
     ("sphere", "cylinder"): Pair(sphere_cylinder, 1),
     ("sphere", "ellipsoid"): Pair(function(sphere_ellipsoid), 1),
     ("ellipsoid", "ellipsoid"): Pair(function(ellipsoid_ellipsoid), 1),
@@ -169,7 +185,8 @@ def pair(first: str, second: str, element: str = "contact pair") -> Pair:
     mirrored = MIRRORED.get((first, second))
     if mirrored is None:
         # as users know them
-        named = {kind: kind for kind in KINDS if kind != "foot"} | {"hull": "mesh"}
+        own = ("foot", "rod", "ball")
+        named = {kind: kind for kind in KINDS if kind not in own} | {"hull": "mesh"}
         partners = [
             name
             for kind, name in named.items()
