@@ -218,8 +218,14 @@ class Stepping:
             # held values pass through the traced function only where the end changes them
             found = step(q, w, memory, u, h, time)
             if reuses and one_step and system.ends_in_contact and parted is None:
-                anew, revised = system.revised_contact_forces(u, found[3])
-                found = where_needed(anew, lambda: step(q, w, memory, revised, h, time), found)
+                trial = found[3]
+
+                def again() -> Any:
+                    revised = system.revised_contact_forces(u, trial)[1]
+                    return step(q, w, memory, revised, h, time)
+
+                anew = system.revised_contact_forces(u, trial)[0]
+                found = where_needed(anew, again, found)
             q, w, memory, held = found
             return q, w, memory, held or u
 

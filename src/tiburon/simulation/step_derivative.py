@@ -164,7 +164,7 @@ def _modes(
     after = rk4_step(manifold, rates, q, v, h, time)
     posed = posed_end(system, manifold, (q, v), after, u, h, time, p, whole=True)
     assert posed.contact is not None
-    gaps, points, numbers, tolerance = posed.contact
+    gaps, points, numbers = posed.contact
     assert isinstance(element, RigidContactElement)
     states = element.point_states(u[system.discrete][at_z])
     surfaces = surfaces_of(element.candidates, numbers, [point.geometry for point in points])
@@ -178,7 +178,7 @@ def _modes(
         states,
         *ends,
         h,
-        tolerance,
+        posed.tolerance,
         bounds=posed.terms.bounds,
         acting=posed.acting,
     )

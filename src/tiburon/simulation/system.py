@@ -1047,8 +1047,8 @@ class System:
         time: Scalar,
         p: Scalars,
         end: Scalars | None = None,
-    ) -> tuple[list[Scalar], list[PointRows], Scalars, Scalar]:
-        """Return gaps at the start of a step, contact points at its end, numbers and tolerance.
+    ) -> tuple[list[Scalar], list[PointRows], Scalars]:
+        """Return gaps at the start of a step, contact points at its end, and their numbers.
 
         Args:
             plan: Layout of the robot at the end of the step.
@@ -1066,10 +1066,9 @@ class System:
         assert isinstance(element, RigidContactElement)
         # prescribed motion goes on between the ends of the step
         earlier = self.plan_at(q, v[0], time) if plan.depends_on_time else plan
-        *numbers, tolerance = p[at_p]
-        own = (*numbers, *self.contact_handle)
+        own = (*p[at_p][:-1], *self.contact_handle)
         gaps, points = element.approach((earlier, plan), q, q1, v, h, own, end)
-        return gaps, points, own, tolerance
+        return gaps, points, own
 
     def closed_velocity(
         self, compliance: Compliance, plan: Plan, q: Scalars, v: Scalars, x: Scalars
