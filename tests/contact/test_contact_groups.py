@@ -30,6 +30,7 @@ from tiburon.trace.primitives.friction import (
     Problem,
     Row,
 )
+from tiburon.trace.primitives.friction_semismooth import FrictionSemismooth
 from tiburon.trace.primitives.primitive import FloatMachine
 from tiburon.trace.program import Input, trace
 
@@ -191,6 +192,32 @@ def test_pads_of_different_sizes_share_code(form):
         y, expected = one[n : n + size], other[n : n + size]
         np.testing.assert_allclose(y, problem.A.T @ one[:n], atol=1e-11)
         np.testing.assert_allclose(y, expected, atol=3e-7 * np.abs(expected).max())
+
+
+def test_gaps_that_contradict_each_other_take_few_passes(monkeypatch):
+    """Four points of a plate that are held closed, with gaps that no plate has."""
+    pads = Pads(0, LEVEL)
+    pads.mu[:] = 5.0
+    pushed = np.tile([0.2, -0.1, 1.0], pads.count)
+    pads.b = -pads.A @ (pads.A.T @ pushed)
+    given, n = pads.arguments(shared=True, tolerance=1e-8), 3 * pads.count
+    gaps = len(pads.entries) + len(pads.numbers) + n + 4 * pads.count
+    given[gaps : gaps + pads.count] = np.tile([0.0, 2e-7, 0.0, 0.0], 2)
+    passes = []
+
+    def counted(of, name):
+        method = getattr(of, name)
+        monkeypatch.setattr(of, name, lambda *all: passes.append(name) or method(*all))
+
+    counted(FrictionSemismooth, "_apply")
+    counted(GaussSeidel, "_visit")
+    found = pads.primitive(shared=True, most=100).apply(given)
+    assert 0 < passes.count("_apply") < 10
+    assert passes.count("_visit") <= 2 * pads.count
+    # what is left of the gaps is spread over all points: no pass makes the largest one smaller
+    z = np.array(found[n + pads.size : n + 2 * pads.size])
+    left = np.array(given[gaps : gaps + pads.count]) + H * (pads.A @ z)[2::3]
+    assert 1e-9 < np.abs(left).max() < 1e-7
 
 
 def test_impulses_that_hold_the_contacts_are_kept():

@@ -110,3 +110,35 @@ def test_limp_robots_fall_with_all_steps_solved(robot, tmp_path):
     energy = run.get("total_energy").values
     kinetic = (energy - energy.min(axis=0)).max(axis=0)
     assert np.all(np.diff(energy, axis=0) < 1e-4 * kinetic)
+
+
+KNEES = """<mujoco><option timestep="0.005"/><worldbody><geom type="plane" size="9 9 .1"/>
+<body name="trunk" pos="0 0 0.5"><freejoint/>
+<geom type="box" size="0.15 0.1 0.05" mass="8"/>
+{legs}</body></worldbody></mujoco>"""
+
+LEG = """<body pos="{x} {y} 0">
+<joint name="hip{k}" axis="0 1 0" range="-20 20" limited="true"/>
+<geom type="capsule" fromto="0 0 0 {lean} 0 -0.2" size="0.03" mass="1"/>
+<body pos="{lean} 0 -0.2"><joint name="knee{k}" axis="0 1 0" range="-40 2" limited="true"/>
+<geom type="capsule" fromto="0 0 0 -{lean} 0 -0.2" size="0.03" mass="0.5"/></body></body>
+"""
+
+
+def test_a_robot_rests_on_its_stops_and_its_contacts(tmp_path):
+    """Stops that the last step closed do not land: no step of 5 ms begins without their forces."""
+    legs = [
+        LEG.format(k=k, x=x, y=y, lean=0.05)
+        for k, (x, y) in enumerate([(x, y) for x in (0.12, -0.12) for y in (0.12, -0.12)])
+    ]
+    path = tmp_path / "knees.xml"
+    path.write_text(KNEES.format(legs="".join(legs)))
+    model, world = tb.load(path), tb.load_world(path)
+    run = tb.simulate(model, 6.0, world=world, method=tb.RK4(dt=5e-3), record=tb.Record(every=1))
+    names = list(run.header.column("z").labels)
+    z = run.z[-200:]
+    stops = [k for k, name in enumerate(names) if name.endswith("stop_force")]
+    assert (np.abs(z[-1, stops]) > 0.1).any()
+    assert z[-1, names.index("contact.acting")] == 2.0
+    assert np.abs(np.diff(run.q[-200:], axis=0)).max() < 1e-9
+    assert z[:, names.index("contact.iterations")].max() <= 2

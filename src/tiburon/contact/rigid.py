@@ -1950,7 +1950,8 @@ def _posed_bound(bound: BoundRow, square: Scalar, v_free: Sequence[Scalar], h: S
             (speed, 0.0, toward), 1.0, Closing(toward, 0.0, 1.0), guess, 0.5 * h * toward
         )
     ahead = bound.gap + h * bound.speed
-    closing = closing_of(bound.gap, ahead, bound.speed, speed, bound.speed, h)
+    pushed = bound.held > 0.0
+    closing = closing_of(bound.gap, ahead, bound.speed, speed, bound.speed, h, pushed)
     end = ahead + 0.5 * h * (speed - bound.speed)
     return _PosedBound((0.0, 0.0, closing.bound), 0.0, closing, (0.0, 0.0, bound.held), end)
 

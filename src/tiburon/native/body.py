@@ -501,9 +501,13 @@ def _write_while_loop(
         if size >= MANY_RESULTS:
             after = m.slots(size)
             _move_all(m, after, new, base)
-            for k in m.loop(0, size, independent=True):
-                kept = m.choose(active, m.load_slot(after, k), m.load_slot(state, k))
-                m.store_slot(state, k, kept)
+            if isinstance(m, LlvmMachine) and m.target.lanes == 1:
+                # one case is active here
+                _move_all(m, state, _load_many(m, after, size, base), base)
+            else:
+                for k in m.loop(0, size, independent=True):
+                    kept = m.choose(active, m.load_slot(after, k), m.load_slot(state, k))
+                    m.store_slot(state, k, kept)
         else:
             _store_all(m, state, [m.choose(active, *pair) for pair in zip(new, old, strict=True)])
         done = m.load_slot(counter, 0)

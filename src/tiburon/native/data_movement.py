@@ -7,7 +7,7 @@ code LLVM would need seconds for some hundred loads and stores and minutes for s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tiburon.native.llvm import LlvmMachine, LlvmTarget, element, load, pairwise_sum
@@ -27,6 +27,12 @@ MAX_LOOPS = 16
 
 MANY_RESULTS = 64
 """Values of one array from which on loops copy them, and results are stored as soon as known."""
+
+MOVED_AT_ONCE = 8
+"""Floats that loops of code for one case move by one instruction."""
+
+UNROLLED_MOVES = 4
+"""Moves in one pass of a loop: quick code keeps what it counts in memory."""
 
 STORES_PER_FENCE = 32
 """Single stores between compiler fences. A fence emits no instruction; it keeps LLVM from comparing
@@ -115,8 +121,24 @@ def copy_run(
 ) -> None:
     """Emit a loop that copies a contiguous run."""
     m = _copy_machine(target, stack_lines)
-    for place in m.loop(0, length, independent=True):
+    width = MOVED_AT_ONCE if target.lanes == 1 else 1
+    kind = f"<{width} x double>" if width > 1 else target.float_type
+    for place in _moves(m, length, width):
+        number = target.emit(f"load {kind}, ptr {m.address(origin, place)}, align 8")
+        target.lines.append(f"  store {kind} {number}, ptr {m.address(given, place)}, align 8")
+    for place in m.loop(length - length % width, length):
         m.store_slot(given, place, m.load_slot(origin, place))
+
+
+def _moves(m: LlvmMachine, length: int, width: int) -> Iterator[Any]:
+    """Write the body for the start of each whole group of consecutive elements, in a loop."""
+    groups = length // width
+    whole = groups // UNROLLED_MOVES
+    for part in m.loop(0, whole):
+        for k in range(UNROLLED_MOVES):
+            yield part * (UNROLLED_MOVES * width) + k * width
+    for k in range(whole * UNROLLED_MOVES, groups):
+        yield k * width
 
 
 def _copy_machine(target: LlvmTarget, stack_lines: list[str]) -> LlvmMachine:
@@ -138,9 +160,17 @@ def _fill(
     target: LlvmTarget, stack_lines: list[str], value: Ref, there: Slots, start: int, end: int
 ) -> None:
     """Emit a loop that stores one value to consecutive elements."""
-    m = _copy_machine(target, stack_lines)
-    for place in m.loop(start, end, independent=True):
-        m.store_slot(there, place, value)
+    m, first = _copy_machine(target, stack_lines), Slots(there.address, offset=there.offset + start)
+    length = end - start
+    width = MOVED_AT_ONCE if target.lanes == 1 else 1
+    kind, numbers = target.float_type, value
+    if width > 1:
+        kind = f"<{width} x double>"
+        numbers = f"<{', '.join([f'double {value}'] * width)}>"
+    for place in _moves(m, length, width):
+        target.lines.append(f"  store {kind} {numbers}, ptr {m.address(first, place)}, align 8")
+    for place in m.loop(length - length % width, length):
+        m.store_slot(first, place, value)
 
 
 def _copy_runs(
@@ -178,7 +208,7 @@ def _copy_scattered(
     """Emit a loop over tables of destinations and sources."""
     m = _copy_machine(target, stack_lines)
     places, sources = (target.table([pair[k] for pair in pairs]) for k in (0, 1))
-    for k in m.loop(0, len(pairs)):
+    for k in _moves(m, len(pairs), 1):
         number = m.load_slot(Slots(array), m.lookup_index(sources, k))
         m.store_slot(there, m.lookup_index(places, k), number)
 

@@ -236,8 +236,14 @@ class Stepping:
             # held values pass through the traced function only where the end changes them
             found = step(q, w, memory, u, h, time)
             if reuses and one_step and system.ends_in_contact and parted is None:
-                anew, revised = revised_contact_forces(system, u, found[3])
-                found = where_needed(anew, lambda: step(q, w, memory, revised, h, time), found)
+                trial = found[3]
+
+                def again() -> Any:
+                    revised = revised_contact_forces(system, u, trial)[1]
+                    return step(q, w, memory, revised, h, time)
+
+                anew = revised_contact_forces(system, u, trial)[0]
+                found = where_needed(anew, again, found)
             q, w, memory, held = found
             return q, w, memory, held or u
 

@@ -166,7 +166,7 @@ def _modes(
     after = rk4_step(manifold, rates, q, v, h, time)
     posed = posed_end(system, manifold, (q, v), after, u, h, time, p, whole=True)
     assert posed.contact is not None
-    gaps, points, numbers, tolerance = posed.contact
+    gaps, points, numbers = posed.contact
     states = element.point_states(u[system.discrete][rigid.z])
     surfaces = surfaces_of(element.candidates, numbers, [point.geometry for point in points])
     ends = posed.v1, posed.v_free, posed.v_start
@@ -179,7 +179,7 @@ def _modes(
         states,
         *ends,
         h,
-        tolerance,
+        posed.tolerance,
         bounds=posed.terms.bounds,
         acting=posed.acting,
     )

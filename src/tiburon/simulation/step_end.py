@@ -18,6 +18,7 @@ Symbols:
     q = q1 + h (H^-1 (r - c - m) / 2 + the shift by p that contacts determine)
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -179,8 +180,11 @@ class StepEnd(NamedTuple):
     compliance: Compliance
     """The inverse mass matrix as rows see it."""
 
-    contact: tuple[list[Scalar], list[PointRows], Scalars, Scalar] | None
-    """Gaps at the start, contact points, their run-time parameters and the tolerance."""
+    tolerance: Scalar
+    """Residual at which solvers end, relative to the largest impulse."""
+
+    contact: tuple[list[Scalar], list[PointRows], Scalars] | None
+    """Gaps at the start, contact points and their run-time parameters."""
 
     acting: ActingForces | None
     """Contact forces of the last step that act in this one."""
@@ -238,12 +242,22 @@ def end_of_step(
     # what an event leaves of a step may be nothing, and forces are impulses over time
     h = np.maximum(h, SHORTEST_STEP)
 
-    def ended(*, binds: bool) -> _Ended:
-        """Return the end of the step, with friction, stops and contacts or without."""
+    def ended(*, binds: bool, touches: bool = False) -> _Ended:
+        """Return the end of the step, with friction and stops or without, and with contacts."""
         if not (binds or linear):
             return _Ended(q1, tuple(w1[:nv]), states_after(None, None), 1.0)
         posed = posed_end(
-            system, manifold, start, after, u, h, time, p, binds=binds, explicit=explicit
+            system,
+            manifold,
+            start,
+            after,
+            u,
+            h,
+            time,
+            p,
+            binds=binds,
+            touches=touches,
+            explicit=explicit,
         )
         exceeds = 0.0 if binds else _exceeds(posed, h)
         found, states, at_end = solved_end(system, posed, u, h, time) if binds else (None, (), ())
@@ -254,7 +268,7 @@ def end_of_step(
             good = _is_good(system, posed, found)
         q_after = manifold.normalize(manifold.displaced(q1, mean, h))
         back = manifold.reexpress(v_after, q1, q_after)
-        if found is not None and system.ends_in_contact and gyrates:
+        if found is not None and posed.contact is not None and gyrates:
             bounce = found
             back = where_needed(
                 found.bounces, lambda: rebound(bounce, manifold, q1, q_after), tuple(back)
@@ -290,7 +304,7 @@ def end_of_step(
         states: Scalars = (),
         at_end: Scalars = (),
     ) -> Scalars:
-        if found is not None and system.ends_in_contact:
+        if found is not None and posed is not None and posed.contact is not None:
             # of joints that turn in world axes, which do not turn in the next step
             neutral = tuple(system.model.neutral())
             for impulses in (found.mean_impulses, found.joint_impulses):
@@ -305,23 +319,44 @@ def end_of_step(
     linear = system.find(SoftLoops) is not None or any(law.law.is_linear for law in held)
     v1 = w1[:nv]
     binds: Any = LawTerms.of(held, q, v, v1, h, (), binds=False).may_bind(v1, h)
-    if binds is not True and system.ends_in_contact:
+    near: Any = False
+    if system.ends_in_contact:
         near = _may_touch(system, q, q1, v, h, time, p)
-        binds = near if near is True or binds is False else binds | near
-    if binds is True:
-        found = ended(binds=True)
-    elif binds is False:
-        found = ended(binds=False)
-    else:
-        # one of the two is computed
+    if near is not True:
+        # what is near something has the problem of all rows, the others that of their joints
+        alone = _both(binds, _opposite(near))
+        ways: tuple[tuple[Any, Callable[[], _Ended]], ...] = (
+            (near, lambda: ended(binds=True, touches=True)),
+            (alone, lambda: ended(binds=True)),
+            (_both(_opposite(binds), _opposite(near)), lambda: ended(binds=False)),
+        )
         found = _Ended(q1, tuple(w1[:nv]), z, 1.0)
-        found = where_needed(binds, lambda: ended(binds=True), found)
-        found = where_needed(~binds, lambda: ended(binds=False), found)
-    if binds is not True and any(law.law.is_bounded for law in held):
-        found = where_needed(found.exceeds > 0.5, lambda: ended(binds=True), found)
+        for condition, way in ways:
+            if condition is True:
+                found = way()
+            elif condition is not False:
+                # one of them is computed
+                found = where_needed(condition, way, found)
+        if binds is not True and any(law.law.is_bounded for law in held):
+            found = where_needed(found.exceeds > 0.5, lambda: ended(binds=True), found)
+    else:
+        found = ended(binds=True, touches=True)
     unsolved = UNSOLVED_CONTACT if system.find(JointLaws) is None else UNSOLVED_JOINTS
     q_end = tuple(require(found.good > 0.5, x, unsolved) for x in found.q)
     return q_end, (*found.v, *w1[nv:]), (*u[: system.discrete.start], *found.z)
+
+
+def _opposite(condition: Any) -> Any:
+    return not condition if isinstance(condition, bool) else ~condition
+
+
+def _both(a: Any, b: Any) -> Any:
+    """Return whether both of two conditions hold, which may be known."""
+    if a is False or b is False:
+        return False
+    if a is True:
+        return b
+    return a if b is True else a & b
 
 
 def _held(
@@ -372,9 +407,8 @@ def _linear_after(law: HeldLaw, force: Scalar, v: Scalars, v1: Scalars, h: Scala
 
 def _is_good(system: "System", posed: StepEnd, found: RigidStep) -> Scalar:
     """Return whether impulses are those of a step: 1 or 0."""
-    tolerance = TOLERANCE if posed.contact is None else posed.contact[3]
     # the outcome reports smaller misses
-    solved = found.residual <= np.maximum(tolerance, MAX_CONTACT_RESIDUAL)
+    solved = found.residual <= np.maximum(posed.tolerance, MAX_CONTACT_RESIDUAL)
     solved &= found.pressed.left <= MAX_CLOSING * found.pressed.approach
     if posed.contact is not None:
         # gaps of points beyond the grid of the ground are NaN, which comparisons hide
@@ -395,13 +429,14 @@ def posed_end(
     p: Scalars,
     *,
     binds: bool = True,
+    touches: bool = True,
     explicit: bool = True,
     whole: bool = False,
 ) -> StepEnd:
     """Return the problem at the end of a step; arguments of `end_of_step`.
 
-    `binds` states whether friction, stops and contacts are part of it, `whole` whether all contact
-    points are, where steps choose among many.
+    `binds` states whether friction and stops are part of it, `touches` whether contacts are,
+    `whole` whether all contact points are, where steps choose among many.
     """
     (q, w), (q1, w1), nv = start, after, system.model.nv
     v, v1 = w[:nv], tuple(w1[:nv])
@@ -429,7 +464,11 @@ def posed_end(
     contact, acting, end = None, None, None
     points: list[PointRows] = []
     rigid = system.find(RigidContactElement)
-    if binds and rigid is not None:
+    own: Scalars = ()
+    tolerance: Scalar = TOLERANCE
+    if rigid is not None:
+        own, tolerance = rigid.element.own_parameters(system.own_parameters(rigid, p))
+    if binds and touches and rigid is not None:
         element = rigid.element
         act, *forces = element.acting(u[system.discrete][rigid.z])
         neutral = tuple(system.model.neutral())
@@ -440,11 +479,10 @@ def posed_end(
             assert compliance.felt is not None
             taken = compliance.response(compliance.felt(dict(enumerate(acting.joint_impulses))))
             end = manifold.displaced(q1, tuple(-0.5 * x for x in taken), h)
-        own, tolerance = element.own_parameters(system.own_parameters(rigid, p))
         # prescribed motion goes on between the ends of the step
         earlier = system.plan_at(q, v, time) if plan.depends_on_time else plan
         gaps, points = element.approach((earlier, plan), q, q1, (v, v1), h, own, end)
-        contact = gaps, points, own, tolerance
+        contact = gaps, points, own
     if end is None:
         compliance = compliance_at(points)
     if closes:
@@ -464,7 +502,8 @@ def posed_end(
     # joints on paths have one velocity within a step, as those that a path drives
     for i in fixed:
         start_ahead[i] = v1[i]
-    return StepEnd(terms, v1, free, tuple(start_ahead), mean, compliance, contact, acting, soft)
+    rest = tuple(start_ahead), mean, compliance, tolerance, contact, acting, soft
+    return StepEnd(terms, v1, free, *rest)
 
 
 def _may_touch(
@@ -511,11 +550,13 @@ def solved_end(
     """
     if posed.contact is None:
         ends = posed.v1, posed.v_free, posed.v_start
-        found = rigid_step((), (), posed.compliance, (), (), *ends, h, bounds=posed.terms.bounds)
+        found = rigid_step(
+            (), (), posed.compliance, (), (), *ends, h, posed.tolerance, bounds=posed.terms.bounds
+        )
         return found, (), ()
     rigid = system.find(RigidContactElement)
     assert rigid is not None
-    gaps, points, own, tolerance = posed.contact
+    gaps, points, own = posed.contact
     return rigid.element.finish_step(
         gaps,
         points,
@@ -526,7 +567,7 @@ def solved_end(
         posed.v_free,
         posed.v_start,
         h,
-        tolerance,
+        posed.tolerance,
         time,
         posed.terms.bounds,
         posed.acting,

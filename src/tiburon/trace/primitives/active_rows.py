@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tiburon.errors import TraceError
@@ -30,6 +30,9 @@ from tiburon.trace.primitives.primitive import (
 
 UNUSED = -1.0
 """Row of a slot that is not used."""
+
+UNROLLED = 8
+"""Rows that are copied or filled in one pass of a loop."""
 
 MOST_HALVINGS = 40
 """Most often that the limit of active rows is halved."""
@@ -185,7 +188,7 @@ class SpreadRows(Primitive):
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Copy the table, then each slot."""
         first = self.slots + self.slots * self.width
-        for k in m.loop(0, self.result_count, independent=True):
+        for k in _each(m, 0, self.result_count):
             m.store(found, k, m.load(given, k + first))
         for s in m.loop(0, self.slots):
             used, place = _row_of(m, m.load(given, s))
@@ -211,6 +214,15 @@ class SpreadRows(Primitive):
         own = graph.call(picked, [*places, *adjoints])
         left = graph.call(self, [*places, *zeros[:size], *adjoints])
         return [*zeros[: self.slots], *own, *left]
+
+
+def _each(m: Machine, first: int, count: int) -> Iterator[Index]:
+    """Write the body of a `for` for consecutive indices, some of them in each pass of a loop."""
+    whole = count // UNROLLED
+    for part in m.loop(0, whole):
+        for k in range(UNROLLED):
+            yield part * UNROLLED + (first + k)
+    yield from m.loop(first + whole * UNROLLED, first + count)
 
 
 def _row_of(m: Machine, row: Number) -> tuple[Truth, Index]:
@@ -297,7 +309,7 @@ class EachActive(Primitive):
         for size in self.groups:
             own = self.idle[number : number + size]
             if len(set(own)) == 1:
-                for k in m.loop(start, start + size * self.slots, independent=True):
+                for k in _each(m, start, size * self.slots):
                     m.store(found, k, m.constant(own[0]))
             else:
                 for s in m.loop(0, self.slots):

@@ -586,7 +586,9 @@ class GaussSeidel:
         grows = m.both(grows, m.less(zero, tolerance))
         better = m.less(m.choose(grows, one, zero), m.choose(better, one, zero))
         solved = m.both(due, m.both(better, small))
-        going.store(m, 0, m.choose(solved, zero, going.load(m, 0)))
+        # nothing removes what is left then
+        settled = m.both(due, m.less(m.constant(0.5), newton.settled.load(m, 0)))
+        going.store(m, 0, m.choose(m.either(solved, settled), zero, going.load(m, 0)))
         failed = m.both(due, m.less(m.choose(better, one, zero), one))
         for _ in m.iterate(1, lambda: failed):
             self.restore(failed)

@@ -74,6 +74,9 @@ SETTLED = 1e-7
 MOST_TRIALS = 6
 """Evaluations of a line search, each of half the length."""
 
+LEAST_EFFECT = 0.999
+"""Share of |R| left by a step, without a change of modes, from which on it has no effect."""
+
 SUFFICIENT_DECREASE = 1e-3
 """Share of |R| that a whole step removes at least."""
 
@@ -140,6 +143,11 @@ class FrictionSemismooth:
         self.share.store(m, 0, m.constant(1.0))
         self._center, self._kept = Row(m.memory(3 * count)), Row(m.memory(solver.size))
         self._proximal, self._stiffness, self._steps = (Row(m.memory(1)) for _ in range(3))
+        self.settled = Row(m.memory(1))
+        """Whether no step makes R smaller any more, of a problem without a relative tolerance: 1 or
+        0."""
+        self._same, self._last = Row(m.memory(1)), Row(m.memory(1))
+        """Whether the last step had the matrix of the one before, 1 or 0; its |R|^2."""
 
     def solve(self, pending: Truth, tolerance: Number, least: Number | None) -> None:
         """Move the impulses of cases to a solution, and y with them.
@@ -154,7 +162,7 @@ class FrictionSemismooth:
         m, going, steps = self.m, self._going, self._steps
         zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
         going.store(m, 0, m.choose(pending, one, zero))
-        for row in (self._before, self._proximal, steps):
+        for row in (self._before, self._proximal, self.settled, self._same, steps):
             row.store(m, 0, zero)
         # at least one step
         self._change.store(m, 0, m.constant(UNKNOWN))
@@ -180,8 +188,9 @@ class FrictionSemismooth:
             small = m.less_equal(self._residual.load(m, 0), bound)
             solved = m.both(small, m.less_equal(self._change.load(m, 0), slight))
             going.store(m, 0, m.choose(solved, zero, going.load(m, 0)))
-            active, taken = busy(), steps.load(m, 0)
             proximal = m.less(half, self._proximal.load(m, 0))
+            self._note_settled(m.less_equal(tolerance, zero), proximal)
+            active, taken = busy(), steps.load(m, 0)
             fixed = m.less_equal(self._error.load(m, 0), m.mul(m.constant(SETTLED**2), largest))
             fixed = m.both(m.both(proximal, fixed), m.less(half, taken))
             settled = m.both(active, fixed)
@@ -200,6 +209,26 @@ class FrictionSemismooth:
                 self._apply(moves)
         self.share.store(m, 0, one)
         self._note_slip(pending)
+
+    def _note_settled(self, absolute: Truth, proximal: Truth) -> None:
+        """End cases without a relative tolerance where steps have no effect.
+
+        More contacts may be held closed than can be closed at once. Such problems are linear, but
+        for contacts that open: where these do not, a second step tells.
+
+        Args:
+            absolute: Cases without a relative tolerance.
+            proximal: Cases with a center.
+        """
+        m, zero, one = self.m, self.m.constant(0.0), self.m.constant(1.0)
+        error, going = self._error.load(m, 0), self._going
+        stays = m.less_equal(m.mul(m.constant(LEAST_EFFECT**2), self._last.load(m, 0)), error)
+        stays = m.both(stays, m.less(m.constant(0.5), self._same.load(m, 0)))
+        stays = m.both(m.both(stays, absolute), m.less(zero, going.load(m, 0)))
+        stays = m.less(m.choose(proximal, one, zero), m.choose(stays, one, zero))
+        self.settled.store(m, 0, m.choose(stays, one, self.settled.load(m, 0)))
+        going.store(m, 0, m.choose(stays, zero, going.load(m, 0)))
+        self._last.store(m, 0, error)
 
     def _note_center(self, where: Truth) -> None:
         """Let present impulses be those that the method starts from."""
@@ -342,6 +371,7 @@ class FrictionSemismooth:
             self._part.store(m, k, near)
         # contacts that keep their modes keep the matrix, once little is left to do
         changed = m.less(zero, self._changed.load(m, 0))
+        self._same.store(m, 0, m.choose(changed, zero, one))
         for _ in m.iterate(1, lambda: changed):
             self._changed.store(m, 0, zero)
             self._factor()
