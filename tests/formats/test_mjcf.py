@@ -658,3 +658,15 @@ def test_gravity_compensation_is_that_of_mujoco(tmp_path):
     assert abs(free.q[-1][0] - run.q[-1][0]) > 0.05
     assert tb.save(model, tmp_path / "robot.toml") == ()
     assert tb.load(tmp_path / "robot.toml") == model
+
+
+def test_negative_damping_is_none(tmp_path):
+    """As a file of a robot has it: MuJoCo lets it drive the joint."""
+    path = tmp_path / "driven.xml"
+    path.write_text(
+        '<mujoco><worldbody><body name="a"><joint name="hinge" axis="0 1 0" damping="-0.01" '
+        'frictionloss="0.2"/><geom size="0.1"/></body></worldbody></mujoco>'
+    )
+    with pytest.warns(tb.ModelWarning, match=r"taken as 0, of the joints 'hinge'"):
+        model = tb.load(path)
+    assert model.joint("hinge").passive == tb.JointPassive(damping=0.0, friction=0.2)

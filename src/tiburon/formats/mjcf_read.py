@@ -584,6 +584,12 @@ def read_bodies(
     armatures, belts = _armatures(compiled), _belts(compiled)
     if _any_nonlinear(compiled):
         findings.add("left out: nonlinear springs and dampers of joints")
+    if negative := _joints_that_drive(compiled):
+        listed = ", ".join(repr(names.joint(j)) for j in negative)
+        findings.add(
+            f"negative damping, friction or stiffness was taken as 0, of the joints {listed}: it "
+            "would drive them"
+        )
     bodies: list[Body] = []
     for index in range(1, compiled.nbody):
         name = names.body(index)
@@ -710,11 +716,11 @@ def _passive(
     compiled: CompiledModel, j: int, kind: int, belt: tuple[float, float]
 ) -> JointPassive | None:
     dof, q = int(compiled.jnt_dofadr[j]), int(compiled.jnt_qposadr[j])
-    damping = float(compiled.dof_damping[dof])
-    friction = float(compiled.dof_frictionloss[dof])
+    damping = max(0.0, float(compiled.dof_damping[dof]))
+    friction = max(0.0, float(compiled.dof_frictionloss[dof]))
     damping += belt[0]
     friction += belt[1]
-    stiffness = float(compiled.jnt_stiffness[j])
+    stiffness = max(0.0, float(compiled.jnt_stiffness[j]))
     if not (damping or friction or stiffness):
         return None
     rest: Any = 0.0
@@ -723,6 +729,17 @@ def _passive(
         # our free joint has the quaternion first
         rest = {FREE: (*numbers[3:], *numbers[:3]), BALL: tuple(numbers)}.get(kind, numbers[0])
     return JointPassive(damping, friction, stiffness, rest)
+
+
+def _joints_that_drive(compiled: CompiledModel) -> list[int]:
+    """Return the joints with negative damping, friction or stiffness."""
+    found = []
+    for j in range(compiled.njnt):
+        dof = int(compiled.jnt_dofadr[j])
+        own = compiled.dof_damping[dof], compiled.dof_frictionloss[dof], compiled.jnt_stiffness[j]
+        if min(map(float, own)) < 0.0:
+            found.append(j)
+    return found
 
 
 def _any_nonlinear(compiled: CompiledModel) -> bool:
