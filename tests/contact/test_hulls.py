@@ -17,6 +17,7 @@ from tests.contact.geometry.cases import (
     world_vertices,
 )
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, Placed
+from tiburon.contact.geometry.hull_hull import ANY_DISTANCE, NEAR
 from tiburon.contact.polyhedra import Polyhedron, box, convex_hull, polyhedron, prism, rounded
 from tiburon.trace.primitives.primitive import address_of
 
@@ -139,6 +140,29 @@ def test_distances_of_hulls_are_those_of_an_independent_method(gap):
         assert separation(*corners, np.array(nearest.normal)) == pytest.approx(exact, abs=2e-9)
 
 
+def test_hulls_beyond_a_distance_have_no_contacts_and_others_keep_theirs():
+    """Where steps ask for what is near alone."""
+    pairs = far_pairs(60, seed=2)
+    near = 0.1
+    size = len(pairs[0][0].size)
+    assert size == NEAR + 1
+    asked = [
+        tuple(shape._replace(size=(*shape.size[:NEAR], near)) for shape in pair) for pair in pairs
+    ]
+    absent = 0
+    for whole, found in zip(
+        contacts("hull-hull", pairs), contacts("hull-hull", asked), strict=True
+    ):
+        gap = min(contact.gap for contact in found)
+        exact = min(contact.gap for contact in whole)
+        if gap == NO_CONTACT:
+            assert exact > near
+            absent += 1
+        else:
+            assert gap == exact
+    assert 10 < absent < 60
+
+
 def test_overlaps_are_about_as_deep_as_the_least_translation_apart():
     """At some 1e-5 m within a factor of 2 of 97 in 100 pairs, and of 10 of all.
 
@@ -190,7 +214,7 @@ def test_faces_touch_at_the_corners_of_their_overlap():
     from tiburon.contact.polyhedra import table_of
 
     table, sizes = table_of([(cube[0], 0.0)])
-    size = (*sizes[0], address_of(table.rows))
+    size = (*sizes[0], address_of(table.rows), ANY_DISTANCE)
     eye = tuple(map(tuple, np.eye(3).tolist()))
     below = Placed(eye, (0.0, 0.0, 0.0), size)
     for shift in (0.0, 1e-9, 0.299):
@@ -219,7 +243,7 @@ def test_contacts_keep_their_places_while_a_body_slides_and_turns():
 
     cubes = [polyhedron(tuple(box((s,) * 3)[0].ravel().tolist())) for s in (SIZE, 4.0 * SIZE)]
     table, sizes = table_of([(one, 0.0) for one in cubes])
-    small, large = ((*size, address_of(table.rows)) for size in sizes)
+    small, large = ((*size, address_of(table.rows), ANY_DISTANCE) for size in sizes)
     eye = tuple(map(tuple, np.eye(3).tolist()))
     below = Placed(eye, (0.0, 0.0, 0.0), large)
     pairs = []

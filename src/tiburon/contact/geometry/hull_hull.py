@@ -55,9 +55,13 @@ HULL_HULL_POINTS = FACE_CONTACTS + 1
 ROD_POINTS = 3
 """Contacts of a capsule with a hull: the parts of its axis over a face, and the closest points."""
 
-FIRST_ROW, ROW_COUNT, BOUND, INSCRIBED, HEADER, RADIUS, ADDRESS = range(7)
+FIRST_ROW, ROW_COUNT, BOUND, INSCRIBED, HEADER, RADIUS, ADDRESS, NEAR = range(8)
 """Dimensions of a placed polyhedron: its rows among the vertices; the radii of spheres around and
-inside it; the place of its links, the radius around it, and the address of the vertices."""
+inside it; the place of its links, the radius around it, the address of the vertices, and the
+distance from which on there are no contacts."""
+
+ANY_DISTANCE = 1e300
+"""That of contacts however far the shapes are apart."""
 
 
 def hull_hull(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
@@ -82,8 +86,9 @@ def _contacts(first: Placed, second: Placed, on_face: int) -> tuple[ContactGeome
     pose = [*(dot(a, b) for a in axes for b in others), *(dot(a, apart) for a in axes)]
     size = minimum(first.size[BOUND], second.size[BOUND])
     rows = (first.size[ADDRESS], first.size[HEADER], second.size[HEADER])
-    found = convex_contact(on_face, rows, pose, size)
     radii = first.size[RADIUS], second.size[RADIUS]
+    near = minimum(first.size[NEAR], second.size[NEAR]) + radii[0] + radii[1]
+    found = convex_contact(on_face, rows, pose, size, near)
     is_first = found[0] > 0.5
     local = _vector(found, 1)
     n = select(

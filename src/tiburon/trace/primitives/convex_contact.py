@@ -97,10 +97,11 @@ class ConvexContact(ConstantPrimitive):
     """Find the contacts of two polyhedra.
 
     From the address of their rows, the place of the header of each, rotation and position of the
-    second in axes of the first, and the size that lengths are compared with, to the results listed
-    at `MANIFOLD`. Points and normals are in axes of their own body, those of faces from the first
-    toward the second. The normal of closest points is in axes of the first; their directions are
-    those of edges, zero for vertices, in axes of their own bodies.
+    second in axes of the first, the size that lengths are compared with, and the distance beyond
+    which there are no contacts, to the results listed at `MANIFOLD`. Points and normals are in axes
+    of their own body, those of faces from the first toward the second. The normal of closest points
+    is in axes of the first; their directions are those of edges, zero for vertices, in axes of
+    their own bodies.
 
     Contacts on a face are none, two (the ends of a first body of two vertices), or those farthest
     out in so many directions.
@@ -109,7 +110,7 @@ class ConvexContact(ConstantPrimitive):
     def __init__(self, contacts: int) -> None:
         super().__init__("convex_contact", contacts)
         self.contacts = contacts
-        self.argument_count = 16
+        self.argument_count = 17
         self.result_count = MANIFOLD + POINT * contacts + CLOSEST
 
     @functools.cached_property
@@ -215,7 +216,7 @@ class _Search(_Words):
         self.address = m.load(given, 0)
         self.headers = self.read(given, 1, 2)
         self.R, self.p = self.read(given, 3, 9), self.read(given, 12)
-        self.size = m.load(given, 15)
+        self.size, self.near = m.load(given, 15), m.load(given, 16)
         self.tops, self.jumps = m.memory(2), m.memory(2)
         for h, header in enumerate(self.headers):
             m.store(self.tops, h, m.fetch(self.address, header))
@@ -606,6 +607,8 @@ class _Search(_Words):
         looked = m.either(last, m.both(between, self.opposite(asked)))
         mode = m.choose(looked, m.constant(DONE), m.constant(LAST))
         mode = m.choose(m.either(last, ended), mode, m.constant(BETWEEN))
+        # a plane between them is enough
+        mode = m.choose(m.less(self.near, best), m.constant(DONE), mode)
         self.keep(self._mode, 0, runs, [mode])
         self.keep(self._passes, 0, runs, [passes])
 
@@ -657,7 +660,9 @@ class _Clipping(_Words):
         sides = self.read(of.separations, 0, 4)
         first = m.less_equal(sides[FACE_B], m.add(sides[FACE_A], of.share(FIRST_PREFERENCE)))
         most = m.choose(first, sides[FACE_A], sides[FACE_B])
+        is_near = m.less_equal(best, of.near)
         exists = m.less_equal(best, m.add(most, of.share(FACE_PREFERENCE)))
+        exists = m.both(is_near, exists)
         nearest: Any = m.constant(FAR)
         if self.contacts:
             nearest = self._clip(found, first, exists)
@@ -665,7 +670,7 @@ class _Clipping(_Words):
         for k in range(2):
             flat = m.add(flat, m.fetch(of.address, m.add(m.load(of.faces, k), m.constant(8.0))))
         alone = m.less(best, self.minus(nearest, m.add(of.share(NEARER), flat)))
-        self._closest(found, kind, alone)
+        self._closest(found, kind, m.both(is_near, alone))
 
     def _clip(self, found: Memory, first: Any, exists: Any) -> Any:
         """Write the contacts on the face; return the least of their heights."""
@@ -839,7 +844,9 @@ class _Clipping(_Words):
             self.put(found, 0, [zero, *n])
 
 
-def convex_contact(contacts: int, rows: Sequence[Any], pose: Sequence[Any], size: Any) -> list[Any]:
+def convex_contact(
+    contacts: int, rows: Sequence[Any], pose: Sequence[Any], size: Any, near: Any
+) -> list[Any]:
     """Return the contacts of two polyhedra as `ConvexContact` does; on floats or traced values.
 
     Args:
@@ -847,5 +854,6 @@ def convex_contact(contacts: int, rows: Sequence[Any], pose: Sequence[Any], size
         rows: Address of the numbers of all polyhedra, and the place of the header of each.
         pose: Rotation by rows and position of the second in axes of the first.
         size: Size that lengths are compared with [m].
+        near: Distance from which on there are no contacts [m].
     """
-    return ConvexContact(contacts).apply([*rows, *pose, size])
+    return ConvexContact(contacts).apply([*rows, *pose, size, near])
