@@ -448,3 +448,18 @@ def test_vertices_of_the_table_are_those_of_the_shapes():
             rows = POLYHEDRA.rows[first : first + count]
             assert np.linalg.norm(rows, axis=1).max() + size[5] == pytest.approx(size[2])
             assert len(rows) == {"ball": 1, "rod": 2}.get(kind, len(rows))
+
+
+def test_saved_runs_of_hulls_are_resumed_without_their_files(folder, plate, tmp_path):
+    """The file of a run holds the vertices of hulls, and those of the shapes that touch them."""
+    import pathlib
+
+    shape = saved(folder, "lost", trimesh.creation.box((SIZE,) * 3))
+    model = on_table([free_body("a", shape), free_body("b", tb.SphereShape(0.1))], plate)
+    q = [0.8, 0.36, 0.48, 0.0, 0.0, 0.0, 0.3, 1.0, 0, 0, 0, 0.05, 0.0, 0.7]
+    options = {"q": q, "contact": tb.RigidContact()}
+    whole = tb.simulate(model, 0.3, **options)
+    tb.simulate(model, 0.15, **options).save(tmp_path / "run.zarr")
+    pathlib.Path(shape.path).unlink()
+    resumed = tb.load_run(tmp_path / "run.zarr").resume(0.15)
+    assert np.array_equal(resumed.q[-1], whole.q[-1])
