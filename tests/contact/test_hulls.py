@@ -450,6 +450,21 @@ def test_vertices_of_the_table_are_those_of_the_shapes():
             assert len(rows) == {"ball": 1, "rod": 2}.get(kind, len(rows))
 
 
+def test_dynamics_and_linearization_on_a_mesh_are_those_on_a_box(cube, plate):
+    """A block that slides on a table without friction."""
+    q = [math.cos(0.2), 0.0, 0.0, math.sin(0.2), 0.0, 0.0, SIZE / 2]
+    v, tau = [0.0, 0.0, 0.0, 0.7, 0.2, 0.0], [0.0, 0.0, 0.0, 0.3, 0.1, -1.0]
+    found = []
+    for shape, top in ((cube, plate), (tb.BoxShape((SIZE,) * 3), tb.BoxShape((2.0, 2.0, 0.2)))):
+        pair = tb.ContactPair("body", "table", material=tb.ContactMaterial(0.0))
+        bodies = on_table([free_body("body", shape)], top).bodies
+        model = tb.Model("scene", bodies, contact_pairs=[pair])
+        line = tb.linearize(model, q, v, tau, dt=1e-3, contact=tb.RigidContact())
+        found.append((tb.contact_dynamics(model, q, v, tau).vd, line.A, line.B))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-8)
+
+
 def test_saved_runs_of_hulls_are_resumed_without_their_files(folder, plate, tmp_path):
     """The file of a run holds the vertices of hulls, and those of the shapes that touch them."""
     import pathlib

@@ -90,16 +90,19 @@ def _contacts(first: Placed, second: Placed, on_face: int) -> tuple[ContactGeome
     near = minimum(first.size[NEAR], second.size[NEAR]) + radii[0] + radii[1]
     found = convex_contact(on_face, rows, pose, size, near)
     is_first = found[0] > 0.5
-    local = _vector(found, 1)
-    n = select(
-        is_first, matrix_vector(first.rotation, local), matrix_vector(second.rotation, local)
-    )
-    share = scale_matrix(tangent_projector(n), where(is_first, 1.0, 0.0))
+    normals = []
+    for place, mine in ((1, is_first), (4, found[0] < 0.5)):
+        local = _vector(found, place)
+        turned = [matrix_vector(body.rotation, local) for body in (first, second)]
+        normals.append((select(mine, *turned), where(mine, 1.0, 0.0)))
     contacts = []
     for k in range(on_face):
         place = MANIFOLD + POINT * k
         a, b = to_world(first, _vector(found, place)), to_world(second, _vector(found, place + 3))
-        one = _between(a, b, n, radii)._replace(first_share=share)
+        # the normal turns with the body that has the face
+        n, share = select(found[place + 7] > 0.5, normals[1], normals[0])
+        turning = scale_matrix(tangent_projector(n), share)
+        one = _between(a, b, n, radii)._replace(first_share=turning)
         contacts.append(one._replace(gap=where(found[place + 6] > 0.5, one.gap, NO_CONTACT)))
     closest = _closest(first, second, found[MANIFOLD + POINT * on_face :], radii)
     return (*contacts, closest)

@@ -85,9 +85,10 @@ FAR = 1e300
 FIRST_FACE, SECOND_FACE, EDGES, POINTS = range(1, 5)
 """Kinds of closest features: a face of the first or of the second body, two edges, points."""
 
-MANIFOLD, POINT, CLOSEST = 4, 7, 17
-"""Results: whether the first has the face, and its normal; of each contact on it the point of the
-first and of the second body and whether it exists; of the closest features whether they are none
+MANIFOLD, POINT, CLOSEST = 7, 8, 17
+"""Results: whether the first has the face, its normal, and that of the face on it; of each contact
+the point of the first and of the second body, whether it exists, and whether its normal is that of
+the face on it, over which it is a corner; of the closest features whether they are none
 of these, their kind, both points, a normal and two directions."""
 
 Vector = list[Any]
@@ -652,7 +653,7 @@ class _Clipping(_Words):
     def __init__(self, m: Machine, search: _Search, contacts: int) -> None:
         super().__init__(m)
         self.search, self.contacts = search, contacts
-        self.kept = m.memory(5 * contacts) if contacts else None
+        self.kept = m.memory(6 * contacts) if contacts else None
 
     def run(self, found: Memory) -> None:
         m, of = self.m, self.search
@@ -708,14 +709,14 @@ class _Clipping(_Words):
                 c, s = m.constant(math.cos(angle)), m.constant(math.sin(angle))
                 self.put(ways, 3 * k, self.along(self.scaled(along, c), s, across))
         for k in m.loop(0, self.contacts):
-            self.put(self.kept, k * 5, [zero, zero, zero, zero, m.constant(-FAR)])
+            self.put(self.kept, k * 6, [zero, zero, zero, zero, m.constant(-FAR), zero])
 
-        def offer(x: Vector, there: Any) -> None:
+        def offer(x: Vector, there: Any, own: Any = zero) -> None:
             height = self.minus(self.dot(n, x), offset)
             for k in m.loop(0, self.contacts):
                 out = self.dot(self.read(ways, k * 3), x)
-                farther = m.less(m.add(m.load(self.kept, k * 5 + 4), size(TIED)), out)
-                self.keep(self.kept, k * 5, m.both(there, farther), [*x, height, out])
+                farther = m.less(m.add(m.load(self.kept, k * 6 + 4), size(TIED)), out)
+                self.keep(self.kept, k * 6, m.both(there, farther), [*x, height, out, own])
 
         normal = self.turned(Q, of.fetched(other))
         slope = self.minus(zero, self.dot(normal, n))
@@ -770,32 +771,45 @@ class _Clipping(_Words):
                     m.choose(m.less(inside, m.load(clipped, 0)), inside, m.load(clipped, 0)),
                 )
             real = m.both(real, m.less(border_width, m.load(clipped, 0)))
-            offer(x, real)
-        return self._put_contacts(found, (first, exists), (n, Q, t))
+            # a corner over a parallel face has the normal of that face
+            low, high = (
+                m.less(m.constant(s * FACE_PREFERENCE), m.mul(up, self.inverse(of.size)))
+                for s in (-1.0, 1.0)
+            )
+            close = m.both(low, self.opposite(high))
+            offer(x, real, self.number(m.both(is_parallel, close)))
+        return self._put_contacts(found, (first, exists), (n, normal, Q, t))
 
     def _put_contacts(self, found: Memory, given: tuple[Any, Any], face: tuple[Vector, ...]) -> Any:
         """Write the contacts that are none of those before; return the least height."""
         m, of = self.m, self.search
-        (first, exists), (n, Q, t) = given, face
+        (first, exists), (n, normal, Q, t) = given, face
         m.store(found, 0, self.number(first))
         self.put(found, 1, self.choose(first, n, self.negative(n)))
+        # in axes of the other body, toward the second one, too
+        on_other = self.turned_back(Q, normal)
+        self.put(found, 4, self.choose(first, self.negative(on_other), on_other))
         lowest, new = m.memory(1), m.memory(1)
         m.store(lowest, 0, m.constant(FAR))
         for k in m.loop(0, self.contacts):
-            x = self.read(self.kept, k * 5)
-            height, out = self.read(self.kept, k * 5 + 3, 2)
+            x = self.read(self.kept, k * 6)
+            height, out, corner = self.read(self.kept, k * 6 + 3, 3)
             there = m.both(exists, m.less(m.constant(-0.5 * FAR), out))
             m.store(new, 0, self.number(there))
             for j in m.loop(0, k):
-                way = self.difference(self.read(self.kept, j * 5), x)
+                way = self.difference(self.read(self.kept, j * 6), x)
                 near = m.less(self.dot(way, way), m.mul(of.share(SAME_PLACE), of.share(SAME_PLACE)))
                 m.store(new, 0, m.choose(near, self.zero, m.load(new, 0)))
             is_lower = m.both(there, m.less(height, m.load(lowest, 0)))
             m.store(lowest, 0, m.choose(is_lower, height, m.load(lowest, 0)))
             foot = self.along(x, self.minus(self.zero, height), n)
+            # below the corner on the other face, along its normal
+            is_corner = m.less(m.constant(0.5), corner)
+            drop = m.mul(m.mul(height, self.dot(normal, n)), self.number(is_corner))
+            x = self.choose(is_corner, self.along(foot, drop, normal), x)
             own = self.turned_back(Q, self.difference(x, t))
             a, b = self.choose(first, foot, own), self.choose(first, own, foot)
-            self.put(found, k * POINT + MANIFOLD, [*a, *b, m.load(new, 0)])
+            self.put(found, k * POINT + MANIFOLD, [*a, *b, m.load(new, 0), corner])
         return m.load(lowest, 0)
 
     def _closest(self, found: Memory, kind: Any, alone: Any) -> None:
@@ -841,7 +855,7 @@ class _Clipping(_Words):
             [self.number(alone), kind, *a, *back, *own, *u1, *self.turned_back(of.R, u2)],
         )
         if not self.contacts:
-            self.put(found, 0, [zero, *n])
+            self.put(found, 0, [zero, *n, *n])
 
 
 def convex_contact(
