@@ -17,6 +17,7 @@ from tests.contact.geometry.cases import (
     world_vertices,
 )
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, Placed
+from tiburon.contact.geometry.hull_hull import ANY_DISTANCE, NEAR
 from tiburon.contact.polyhedra import Polyhedron, box, convex_hull, polyhedron, prism, rounded
 from tiburon.trace.primitives.primitive import address_of
 
@@ -139,6 +140,29 @@ def test_distances_of_hulls_are_those_of_an_independent_method(gap):
         assert separation(*corners, np.array(nearest.normal)) == pytest.approx(exact, abs=2e-9)
 
 
+def test_hulls_beyond_a_distance_have_no_contacts_and_others_keep_theirs():
+    """Where steps ask for what is near alone."""
+    pairs = far_pairs(60, seed=2)
+    near = 0.1
+    size = len(pairs[0][0].size)
+    assert size == NEAR + 1
+    asked = [
+        tuple(shape._replace(size=(*shape.size[:NEAR], near)) for shape in pair) for pair in pairs
+    ]
+    absent = 0
+    for whole, found in zip(
+        contacts("hull-hull", pairs), contacts("hull-hull", asked), strict=True
+    ):
+        gap = min(contact.gap for contact in found)
+        exact = min(contact.gap for contact in whole)
+        if gap == NO_CONTACT:
+            assert exact > near
+            absent += 1
+        else:
+            assert gap == exact
+    assert 10 < absent < 60
+
+
 def test_overlaps_are_about_as_deep_as_the_least_translation_apart():
     """At some 1e-5 m within a factor of 2 of 97 in 100 pairs, and of 10 of all.
 
@@ -190,7 +214,7 @@ def test_faces_touch_at_the_corners_of_their_overlap():
     from tiburon.contact.polyhedra import table_of
 
     table, sizes = table_of([(cube[0], 0.0)])
-    size = (*sizes[0], address_of(table.rows))
+    size = (*sizes[0], address_of(table.rows), ANY_DISTANCE)
     eye = tuple(map(tuple, np.eye(3).tolist()))
     below = Placed(eye, (0.0, 0.0, 0.0), size)
     for shift in (0.0, 1e-9, 0.299):
@@ -219,7 +243,7 @@ def test_contacts_keep_their_places_while_a_body_slides_and_turns():
 
     cubes = [polyhedron(tuple(box((s,) * 3)[0].ravel().tolist())) for s in (SIZE, 4.0 * SIZE)]
     table, sizes = table_of([(one, 0.0) for one in cubes])
-    small, large = ((*size, address_of(table.rows)) for size in sizes)
+    small, large = ((*size, address_of(table.rows), ANY_DISTANCE) for size in sizes)
     eye = tuple(map(tuple, np.eye(3).tolist()))
     below = Placed(eye, (0.0, 0.0, 0.0), large)
     pairs = []
@@ -424,3 +448,33 @@ def test_vertices_of_the_table_are_those_of_the_shapes():
             rows = POLYHEDRA.rows[first : first + count]
             assert np.linalg.norm(rows, axis=1).max() + size[5] == pytest.approx(size[2])
             assert len(rows) == {"ball": 1, "rod": 2}.get(kind, len(rows))
+
+
+def test_dynamics_and_linearization_on_a_mesh_are_those_on_a_box(cube, plate):
+    """A block that slides on a table without friction."""
+    q = [math.cos(0.2), 0.0, 0.0, math.sin(0.2), 0.0, 0.0, SIZE / 2]
+    v, tau = [0.0, 0.0, 0.0, 0.7, 0.2, 0.0], [0.0, 0.0, 0.0, 0.3, 0.1, -1.0]
+    found = []
+    for shape, top in ((cube, plate), (tb.BoxShape((SIZE,) * 3), tb.BoxShape((2.0, 2.0, 0.2)))):
+        pair = tb.ContactPair("body", "table", material=tb.ContactMaterial(0.0))
+        bodies = on_table([free_body("body", shape)], top).bodies
+        model = tb.Model("scene", bodies, contact_pairs=[pair])
+        line = tb.linearize(model, q, v, tau, dt=1e-3, contact=tb.RigidContact())
+        found.append((tb.contact_dynamics(model, q, v, tau).vd, line.A, line.B))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-8)
+
+
+def test_saved_runs_of_hulls_are_resumed_without_their_files(folder, plate, tmp_path):
+    """The file of a run holds the vertices of hulls, and those of the shapes that touch them."""
+    import pathlib
+
+    shape = saved(folder, "lost", trimesh.creation.box((SIZE,) * 3))
+    model = on_table([free_body("a", shape), free_body("b", tb.SphereShape(0.1))], plate)
+    q = [0.8, 0.36, 0.48, 0.0, 0.0, 0.0, 0.3, 1.0, 0, 0, 0, 0.05, 0.0, 0.7]
+    options = {"q": q, "contact": tb.RigidContact()}
+    whole = tb.simulate(model, 0.3, **options)
+    tb.simulate(model, 0.15, **options).save(tmp_path / "run.zarr")
+    pathlib.Path(shape.path).unlink()
+    resumed = tb.load_run(tmp_path / "run.zarr").resume(0.15)
+    assert np.array_equal(resumed.q[-1], whole.q[-1])

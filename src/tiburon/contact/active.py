@@ -23,6 +23,7 @@ from tiburon.contact.candidates import FIELDS, Candidate, Part, Surface, paramet
 from tiburon.contact.candidates import surfaces_of as materials_of
 from tiburon.contact.geometry.bounds import bounding_radius
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry
+from tiburon.contact.geometry.pairs import HULLS
 from tiburon.contact.rows import (
     MIN_DISTANCE,
     NEAR_GAP,
@@ -219,7 +220,7 @@ def active_points(
             candidate: Candidate = candidate,
         ) -> Any:
             def computed() -> Any:
-                return _contacts(candidate, first, second, numbers, handle)
+                return _contacts(candidate, first, second, numbers, handle, near)
 
             if isinstance(distance, float) and distance == -math.inf:
                 return computed()
@@ -403,10 +404,20 @@ def _contacts(
     second: MovedShape,
     numbers: tuple[Scalar, ...],
     handle: Sequence[Scalar],
+    near: Scalar,
 ) -> list[tuple[Any, ...]]:
     """Return the numbers of the points of a pair; see `ActivePoints.table`."""
-    before = candidate.geometry([_pose(x.start) for x in (first, second)], numbers, handle)
-    after = candidate.geometry([_pose(x.ahead) for x in (first, second)], numbers, handle)
+    if candidate.has_hull:
+        # shapes that are this far apart stay so, however they turn
+        split = len(candidate.first.size)
+        sizes = numbers[:split], numbers[split:]
+        for part, shape, size in zip(
+            (candidate.first, candidate.second), (first, second), sizes, strict=True
+        ):
+            if part.kind in HULLS:
+                near = near + _turned(shape) * bounding_radius(part.kind, size)
+    before = candidate.geometry([_pose(x.start) for x in (first, second)], numbers, handle, near)
+    after = candidate.geometry([_pose(x.ahead) for x in (first, second)], numbers, handle, near)
     plain = [(one, (one.point, one.point)) for one in after]
     share: Scalar = 1.0
     if candidate.is_swept:
@@ -423,6 +434,15 @@ def _contacts(
         (start.gap, one.gap, one.normal, a, b, share, start.normal, jump(start, one))
         for start, (one, (a, b)) in zip(before, plain, strict=True)
     ]
+
+
+def _turned(shape: MovedShape) -> Scalar:
+    """Return the most that a point 1 m from the origin of a shape moves as it turns."""
+    total: Scalar = 0.0
+    for before, after in zip(shape.start.R, shape.ahead.R, strict=True):
+        change = subtract(after, before)
+        total = total + dot(change, change)
+    return np.sqrt(total)
 
 
 def _pose(place: Place) -> tuple[Any, Vec3]:

@@ -23,7 +23,7 @@ from tiburon.contact.geometry.height_field import (
     placed_field,
     reach_of,
 )
-from tiburon.contact.geometry.hull_hull import RADIUS
+from tiburon.contact.geometry.hull_hull import ANY_DISTANCE, RADIUS
 from tiburon.contact.geometry.located import ABSENT_CONTACTS, LOCATED
 from tiburon.contact.geometry.pairs import HULLS, Pair, pair, shape_kind, shape_size
 from tiburon.contact.geometry.swept import Crossing
@@ -88,7 +88,7 @@ class Part:
 
     size: tuple[float, ...]
     """Dimensions in the order of the shape's fields [m]; of a height field its origin, spacing and
-    column count; of a polyhedron those of `hull_hull` but the address."""
+    column count; of a polyhedron those of `hull_hull` up to the radius."""
 
     grid: GroundGrid | None = field(default=None, metadata=UNSAVED)
     """Heights of a height field, which code reads from a table."""
@@ -241,7 +241,11 @@ class Candidate:
         return Surface(*found)
 
     def geometry(
-        self, places: Sequence[tuple[Any, Vec3]], p: Sequence[Scalar], handle: Sequence[Scalar] = ()
+        self,
+        places: Sequence[tuple[Any, Vec3]],
+        p: Sequence[Scalar],
+        handle: Sequence[Scalar] = (),
+        near: Scalar = ANY_DISTANCE,
     ) -> tuple[ContactGeometry, ...]:
         """Return gap, point and normal of each contact point.
 
@@ -249,8 +253,9 @@ class Candidate:
             places: Rotation and position of both shapes in the world.
             p: Run-time parameters, as `parameters` lists them.
             handle: Handles of the tables of all candidates: heights of the ground, vertices.
+            near: Distance from which on polyhedra may have no contacts [m].
         """
-        sizes = self._sizes(p, handle)
+        sizes = self._sizes(p, handle, near)
         first = Placed(*places[0], sizes[0])
         if self.second.kind not in FIELDS:
             return self.pair.function(first, Placed(*places[1], sizes[1]))
@@ -263,7 +268,7 @@ class Candidate:
         return tuple(found)
 
     def _sizes(
-        self, p: Sequence[Scalar], handle: Sequence[Scalar]
+        self, p: Sequence[Scalar], handle: Sequence[Scalar], near: Scalar = ANY_DISTANCE
     ) -> tuple[tuple[Scalar, ...], ...]:
         """Return the dimensions of both shapes from run-time parameters and handles of tables."""
         split = len(self.first.size)
@@ -272,7 +277,7 @@ class Candidate:
             return sizes
         vertices = handle[len(handle) - HANDLE + 1]
         return tuple(
-            (*size, vertices) if part.kind in HULLS else size
+            (*size, vertices, near) if part.kind in HULLS else size
             for part, size in zip((self.first, self.second), sizes, strict=True)
         )
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
 from tiburon.contact.geometry.height_field import field_size, placed_field
+from tiburon.contact.geometry.hull_hull import ANY_DISTANCE
 from tiburon.contact.geometry.pairs import PAIRS, pair
 from tiburon.contact.polyhedra import polyhedron, table_of
 from tiburon.model.world import Ground, GroundGrid
@@ -22,9 +23,9 @@ SIZES = {
     "box": 3,
     "ellipsoid": 3,
     "plane": 0,
-    "hull": 7,
-    "rod": 7,
-    "ball": 7,
+    "hull": 8,
+    "rod": 8,
+    "ball": 8,
     "height field": 5,
     "smooth height field": 5,
 }
@@ -88,7 +89,7 @@ def random_shape(rng, kind, spread=0.35):
     size = tuple(rng.uniform(0.1, 0.4, SIZES[kind]).tolist())
     if kind in RANGES:
         some = RANGES[kind]
-        size = (*some[rng.integers(len(some))], address_of(POLYHEDRA.rows))
+        size = (*some[rng.integers(len(some))], address_of(POLYHEDRA.rows), ANY_DISTANCE)
     return Placed(tuples(rotation(rng)), tuples(spread * rng.standard_normal(3)), size)
 
 

@@ -36,7 +36,7 @@ def coal_shape(coal, kind, size):
     }
     if kind == "plane":
         return coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0)
-    vertices = POLYHEDRA.rows[int(size[0]) : int(size[0] + size[1])] if len(size) == 7 else None
+    vertices = POLYHEDRA.rows[int(size[0]) : int(size[0] + size[1])] if len(size) == 8 else None
     if kind == "hull":
         points = coal.StdVec_Vec3s()
         for vertex in vertices:

@@ -55,9 +55,13 @@ HULL_HULL_POINTS = FACE_CONTACTS + 1
 ROD_POINTS = 3
 """Contacts of a capsule with a hull: the parts of its axis over a face, and the closest points."""
 
-FIRST_ROW, ROW_COUNT, BOUND, INSCRIBED, HEADER, RADIUS, ADDRESS = range(7)
+FIRST_ROW, ROW_COUNT, BOUND, INSCRIBED, HEADER, RADIUS, ADDRESS, NEAR = range(8)
 """Dimensions of a placed polyhedron: its rows among the vertices; the radii of spheres around and
-inside it; the place of its links, the radius around it, and the address of the vertices."""
+inside it; the place of its links, the radius around it, the address of the vertices, and the
+distance from which on there are no contacts."""
+
+ANY_DISTANCE = 1e300
+"""That of contacts however far the shapes are apart."""
 
 
 def hull_hull(first: Placed, second: Placed) -> tuple[ContactGeometry, ...]:
@@ -82,19 +86,23 @@ def _contacts(first: Placed, second: Placed, on_face: int) -> tuple[ContactGeome
     pose = [*(dot(a, b) for a in axes for b in others), *(dot(a, apart) for a in axes)]
     size = minimum(first.size[BOUND], second.size[BOUND])
     rows = (first.size[ADDRESS], first.size[HEADER], second.size[HEADER])
-    found = convex_contact(on_face, rows, pose, size)
     radii = first.size[RADIUS], second.size[RADIUS]
+    near = minimum(first.size[NEAR], second.size[NEAR]) + radii[0] + radii[1]
+    found = convex_contact(on_face, rows, pose, size, near)
     is_first = found[0] > 0.5
-    local = _vector(found, 1)
-    n = select(
-        is_first, matrix_vector(first.rotation, local), matrix_vector(second.rotation, local)
-    )
-    share = scale_matrix(tangent_projector(n), where(is_first, 1.0, 0.0))
+    normals = []
+    for place, mine in ((1, is_first), (4, found[0] < 0.5)):
+        local = _vector(found, place)
+        turned = [matrix_vector(body.rotation, local) for body in (first, second)]
+        normals.append((select(mine, *turned), where(mine, 1.0, 0.0)))
     contacts = []
     for k in range(on_face):
         place = MANIFOLD + POINT * k
         a, b = to_world(first, _vector(found, place)), to_world(second, _vector(found, place + 3))
-        one = _between(a, b, n, radii)._replace(first_share=share)
+        # the normal turns with the body that has the face
+        n, share = select(found[place + 7] > 0.5, normals[1], normals[0])
+        turning = scale_matrix(tangent_projector(n), share)
+        one = _between(a, b, n, radii)._replace(first_share=turning)
         contacts.append(one._replace(gap=where(found[place + 6] > 0.5, one.gap, NO_CONTACT)))
     closest = _closest(first, second, found[MANIFOLD + POINT * on_face :], radii)
     return (*contacts, closest)

@@ -85,9 +85,10 @@ FAR = 1e300
 FIRST_FACE, SECOND_FACE, EDGES, POINTS = range(1, 5)
 """Kinds of closest features: a face of the first or of the second body, two edges, points."""
 
-MANIFOLD, POINT, CLOSEST = 4, 7, 17
-"""Results: whether the first has the face, and its normal; of each contact on it the point of the
-first and of the second body and whether it exists; of the closest features whether they are none
+MANIFOLD, POINT, CLOSEST = 7, 8, 17
+"""Results: whether the first has the face, its normal, and that of the face on it; of each contact
+the point of the first and of the second body, whether it exists, and whether its normal is that of
+the face on it, over which it is a corner; of the closest features whether they are none
 of these, their kind, both points, a normal and two directions."""
 
 Vector = list[Any]
@@ -97,10 +98,11 @@ class ConvexContact(ConstantPrimitive):
     """Find the contacts of two polyhedra.
 
     From the address of their rows, the place of the header of each, rotation and position of the
-    second in axes of the first, and the size that lengths are compared with, to the results listed
-    at `MANIFOLD`. Points and normals are in axes of their own body, those of faces from the first
-    toward the second. The normal of closest points is in axes of the first; their directions are
-    those of edges, zero for vertices, in axes of their own bodies.
+    second in axes of the first, the size that lengths are compared with, and the distance beyond
+    which there are no contacts, to the results listed at `MANIFOLD`. Points and normals are in axes
+    of their own body, those of faces from the first toward the second. The normal of closest points
+    is in axes of the first; their directions are those of edges, zero for vertices, in axes of
+    their own bodies.
 
     Contacts on a face are none, two (the ends of a first body of two vertices), or those farthest
     out in so many directions.
@@ -109,7 +111,7 @@ class ConvexContact(ConstantPrimitive):
     def __init__(self, contacts: int) -> None:
         super().__init__("convex_contact", contacts)
         self.contacts = contacts
-        self.argument_count = 16
+        self.argument_count = 17
         self.result_count = MANIFOLD + POINT * contacts + CLOSEST
 
     @functools.cached_property
@@ -215,7 +217,7 @@ class _Search(_Words):
         self.address = m.load(given, 0)
         self.headers = self.read(given, 1, 2)
         self.R, self.p = self.read(given, 3, 9), self.read(given, 12)
-        self.size = m.load(given, 15)
+        self.size, self.near = m.load(given, 15), m.load(given, 16)
         self.tops, self.jumps = m.memory(2), m.memory(2)
         for h, header in enumerate(self.headers):
             m.store(self.tops, h, m.fetch(self.address, header))
@@ -606,6 +608,8 @@ class _Search(_Words):
         looked = m.either(last, m.both(between, self.opposite(asked)))
         mode = m.choose(looked, m.constant(DONE), m.constant(LAST))
         mode = m.choose(m.either(last, ended), mode, m.constant(BETWEEN))
+        # a plane between them is enough
+        mode = m.choose(m.less(self.near, best), m.constant(DONE), mode)
         self.keep(self._mode, 0, runs, [mode])
         self.keep(self._passes, 0, runs, [passes])
 
@@ -649,7 +653,7 @@ class _Clipping(_Words):
     def __init__(self, m: Machine, search: _Search, contacts: int) -> None:
         super().__init__(m)
         self.search, self.contacts = search, contacts
-        self.kept = m.memory(5 * contacts) if contacts else None
+        self.kept = m.memory(6 * contacts) if contacts else None
 
     def run(self, found: Memory) -> None:
         m, of = self.m, self.search
@@ -657,7 +661,9 @@ class _Clipping(_Words):
         sides = self.read(of.separations, 0, 4)
         first = m.less_equal(sides[FACE_B], m.add(sides[FACE_A], of.share(FIRST_PREFERENCE)))
         most = m.choose(first, sides[FACE_A], sides[FACE_B])
+        is_near = m.less_equal(best, of.near)
         exists = m.less_equal(best, m.add(most, of.share(FACE_PREFERENCE)))
+        exists = m.both(is_near, exists)
         nearest: Any = m.constant(FAR)
         if self.contacts:
             nearest = self._clip(found, first, exists)
@@ -665,7 +671,7 @@ class _Clipping(_Words):
         for k in range(2):
             flat = m.add(flat, m.fetch(of.address, m.add(m.load(of.faces, k), m.constant(8.0))))
         alone = m.less(best, self.minus(nearest, m.add(of.share(NEARER), flat)))
-        self._closest(found, kind, alone)
+        self._closest(found, kind, m.both(is_near, alone))
 
     def _clip(self, found: Memory, first: Any, exists: Any) -> Any:
         """Write the contacts on the face; return the least of their heights."""
@@ -703,14 +709,14 @@ class _Clipping(_Words):
                 c, s = m.constant(math.cos(angle)), m.constant(math.sin(angle))
                 self.put(ways, 3 * k, self.along(self.scaled(along, c), s, across))
         for k in m.loop(0, self.contacts):
-            self.put(self.kept, k * 5, [zero, zero, zero, zero, m.constant(-FAR)])
+            self.put(self.kept, k * 6, [zero, zero, zero, zero, m.constant(-FAR), zero])
 
-        def offer(x: Vector, there: Any) -> None:
+        def offer(x: Vector, there: Any, own: Any = zero) -> None:
             height = self.minus(self.dot(n, x), offset)
             for k in m.loop(0, self.contacts):
                 out = self.dot(self.read(ways, k * 3), x)
-                farther = m.less(m.add(m.load(self.kept, k * 5 + 4), size(TIED)), out)
-                self.keep(self.kept, k * 5, m.both(there, farther), [*x, height, out])
+                farther = m.less(m.add(m.load(self.kept, k * 6 + 4), size(TIED)), out)
+                self.keep(self.kept, k * 6, m.both(there, farther), [*x, height, out, own])
 
         normal = self.turned(Q, of.fetched(other))
         slope = self.minus(zero, self.dot(normal, n))
@@ -765,32 +771,45 @@ class _Clipping(_Words):
                     m.choose(m.less(inside, m.load(clipped, 0)), inside, m.load(clipped, 0)),
                 )
             real = m.both(real, m.less(border_width, m.load(clipped, 0)))
-            offer(x, real)
-        return self._put_contacts(found, (first, exists), (n, Q, t))
+            # a corner over a parallel face has the normal of that face
+            low, high = (
+                m.less(m.constant(s * FACE_PREFERENCE), m.mul(up, self.inverse(of.size)))
+                for s in (-1.0, 1.0)
+            )
+            close = m.both(low, self.opposite(high))
+            offer(x, real, self.number(m.both(is_parallel, close)))
+        return self._put_contacts(found, (first, exists), (n, normal, Q, t))
 
     def _put_contacts(self, found: Memory, given: tuple[Any, Any], face: tuple[Vector, ...]) -> Any:
         """Write the contacts that are none of those before; return the least height."""
         m, of = self.m, self.search
-        (first, exists), (n, Q, t) = given, face
+        (first, exists), (n, normal, Q, t) = given, face
         m.store(found, 0, self.number(first))
         self.put(found, 1, self.choose(first, n, self.negative(n)))
+        # in axes of the other body, toward the second one, too
+        on_other = self.turned_back(Q, normal)
+        self.put(found, 4, self.choose(first, self.negative(on_other), on_other))
         lowest, new = m.memory(1), m.memory(1)
         m.store(lowest, 0, m.constant(FAR))
         for k in m.loop(0, self.contacts):
-            x = self.read(self.kept, k * 5)
-            height, out = self.read(self.kept, k * 5 + 3, 2)
+            x = self.read(self.kept, k * 6)
+            height, out, corner = self.read(self.kept, k * 6 + 3, 3)
             there = m.both(exists, m.less(m.constant(-0.5 * FAR), out))
             m.store(new, 0, self.number(there))
             for j in m.loop(0, k):
-                way = self.difference(self.read(self.kept, j * 5), x)
+                way = self.difference(self.read(self.kept, j * 6), x)
                 near = m.less(self.dot(way, way), m.mul(of.share(SAME_PLACE), of.share(SAME_PLACE)))
                 m.store(new, 0, m.choose(near, self.zero, m.load(new, 0)))
             is_lower = m.both(there, m.less(height, m.load(lowest, 0)))
             m.store(lowest, 0, m.choose(is_lower, height, m.load(lowest, 0)))
             foot = self.along(x, self.minus(self.zero, height), n)
+            # below the corner on the other face, along its normal
+            is_corner = m.less(m.constant(0.5), corner)
+            drop = m.mul(m.mul(height, self.dot(normal, n)), self.number(is_corner))
+            x = self.choose(is_corner, self.along(foot, drop, normal), x)
             own = self.turned_back(Q, self.difference(x, t))
             a, b = self.choose(first, foot, own), self.choose(first, own, foot)
-            self.put(found, k * POINT + MANIFOLD, [*a, *b, m.load(new, 0)])
+            self.put(found, k * POINT + MANIFOLD, [*a, *b, m.load(new, 0), corner])
         return m.load(lowest, 0)
 
     def _closest(self, found: Memory, kind: Any, alone: Any) -> None:
@@ -836,10 +855,12 @@ class _Clipping(_Words):
             [self.number(alone), kind, *a, *back, *own, *u1, *self.turned_back(of.R, u2)],
         )
         if not self.contacts:
-            self.put(found, 0, [zero, *n])
+            self.put(found, 0, [zero, *n, *n])
 
 
-def convex_contact(contacts: int, rows: Sequence[Any], pose: Sequence[Any], size: Any) -> list[Any]:
+def convex_contact(
+    contacts: int, rows: Sequence[Any], pose: Sequence[Any], size: Any, near: Any
+) -> list[Any]:
     """Return the contacts of two polyhedra as `ConvexContact` does; on floats or traced values.
 
     Args:
@@ -847,5 +868,6 @@ def convex_contact(contacts: int, rows: Sequence[Any], pose: Sequence[Any], size
         rows: Address of the numbers of all polyhedra, and the place of the header of each.
         pose: Rotation by rows and position of the second in axes of the first.
         size: Size that lengths are compared with [m].
+        near: Distance from which on there are no contacts [m].
     """
-    return ConvexContact(contacts).apply([*rows, *pose, size])
+    return ConvexContact(contacts).apply([*rows, *pose, size, near])
