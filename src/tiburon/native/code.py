@@ -111,7 +111,7 @@ OPTIMIZING_PACE = 1e-6
 """Time of compiling optimized code per byte of quick code [s]: half to three times this for arms,
 legged robots and chains of 1000 links. Code that has run for as long is replaced."""
 
-QUICK_LINES = {"one": (150, 500_000), "many": (150, 300_000)}
+QUICK_LINES = {"one": (150, 1_000_000), "many": (150, 300_000)}
 """Least and most lines of assembly that are compiled quickly at first, for each part."""
 
 WIDE_LINES = 8000
