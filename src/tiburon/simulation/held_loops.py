@@ -1,6 +1,6 @@
 """The loops of a robot in a run: constraints, switches, independent velocities, projection.
 
-The loop method of the run is told about them, and answers how the robot moves.
+The loop method of the run gets them as an argument, and returns how the robot moves.
 
 Symbols are those of `tiburon.simulation.system`.
 """
