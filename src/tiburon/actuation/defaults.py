@@ -8,6 +8,7 @@ from tiburon.actuation.cable_drive import CableDrive
 from tiburon.actuation.contact_models import ContactModel
 from tiburon.actuation.cylinder_drive import CylinderDrive
 from tiburon.actuation.element import Element
+from tiburon.actuation.free_armature import FreeArmature
 from tiburon.actuation.gravity_compensation import GravityCompensation
 from tiburon.actuation.joint_laws import (
     PASSIVE,
@@ -65,7 +66,8 @@ def elements_of(
     )
     frequency = positive("stop_frequency", stop_frequency, "rad/s")
     stops = JointStops.of(model, frequency=frequency, at_ends=chosen_joints(laws, STOP))
-    found += [part for part in (GravityCompensation.of(model), stops) if part is not None]
+    others = (GravityCompensation.of(model), FreeArmature.of(model), stops)
+    found += [part for part in others if part is not None]
     last = JointLaws.of(model, laws) if laws else None
     return tuple(found) if last is None else (*found, last)
 
