@@ -17,7 +17,7 @@ from tiburon.actuation.joint_laws import (
     JointLaws,
     LawChoice,
     chosen_joints,
-    ended_servos,
+    ended_actuators,
     resolved_joints,
 )
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops
@@ -54,9 +54,11 @@ def elements_of(
         the laws at the ends of steps.
     """
     found = list(as_elements((*model.actuators, *model.thrusters, *model.cylinders, *model.cables)))
-    servos = ended_servos(laws)
+    ended = ended_actuators(laws)
     found = [
-        replace(one, at_ends=True) if isinstance(one, ServoDrive) and one.name in servos else one
+        replace(one, at_ends=True)
+        if isinstance(one, (ServoDrive, MotorDrive)) and one.name in ended
+        else one
         for one in found
     ]
     found += passive_elements(

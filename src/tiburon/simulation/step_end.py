@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.actuator_drive import MotorDrive
 from tiburon.actuation.joint_laws import HeldLaw, JointLaws
 from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.actuation.soft_loops import SoftLoops
@@ -126,7 +127,7 @@ class LawTerms(NamedTuple):
                 force = law.linear_force(law.measured(q, v), law.ratio * v1[i], h)
                 last = law.forces[law.law.linear_name]
                 if binds and law.law.is_bounded:
-                    found.names.append((k, "servo_force"))
+                    found.names.append((k, law.law.linear_name))
                     found.bounds.append(law.soft_row(force, law.ratio * v1[i], h))
                     _add(found.removed, i, law.ratio * h * (law.middle - last))
                 else:
@@ -354,7 +355,8 @@ def end_of_step(
         found = ended(binds=True, touches=True)
     unsolved = UNSOLVED_CONTACT if system.find(JointLaws) is None else UNSOLVED_JOINTS
     q_end = tuple(require(found.good > 0.5, x, unsolved) for x in found.q)
-    return q_end, (*found.v, *w1[nv:]), (*u[: system.discrete.start], *found.z)
+    x_end = _states_of_windings(system, held, v, found.v, w1[nv:], h)
+    return q_end, (*found.v, *x_end), (*u[: system.discrete.start], *found.z)
 
 
 def _opposite(condition: Any) -> Any:
@@ -397,7 +399,32 @@ def _held(
             ends.append(commands_at(system, *after, u, time + h))
         share = 1.0 / len(ends)
         commands = {name: share * sum(end[k] for end in ends) for name, k in places.items()}
-    return element.held(system.model, p[laws.p], u[system.discrete][laws.z], commands)
+    x = start[1][system.model.nv :]
+    currents = {name: x[k] for name, k in _windings(system).items()}
+    return element.held(system.model, p[laws.p], u[system.discrete][laws.z], commands, currents)
+
+
+def _windings(system: "System") -> dict[str, int]:
+    """Return the places of the currents of motors that act at the ends of steps, by actuator."""
+    return {
+        one.element.name: one.x.start
+        for one in system.placed
+        if isinstance(one.element, MotorDrive) and one.element.at_ends and one.state_count
+    }
+
+
+def _states_of_windings(
+    system: "System", held: list[HeldLaw], v: Scalars, after: Scalars, x: Scalars, h: Scalar
+) -> Scalars:
+    """Return continuous states with currents at the end of a step between two velocities."""
+    found, places = list(x), _windings(system)
+    for law in held:
+        if law.winding is not None and law.winding.L is not None:
+            assert law.law.actuator is not None
+            part, i = law.weight(h), law.variable
+            speed = law.ratio * (v[i] + part * (after[i] - v[i]))
+            found[places[law.law.actuator.name]] = law.winding.current_after(speed, part, h)
+    return tuple(found)
 
 
 def _exceeds(posed: StepEnd, h: Scalar) -> Scalar:
