@@ -57,6 +57,7 @@ from tiburon.actuation.passive import (
     is_axial,
     rest_position,
 )
+from tiburon.actuation.point_spring import StiffSprings, spring_rates
 from tiburon.algorithms.crba import crba
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.rigid import BoundRow
@@ -84,6 +85,9 @@ PASSIVE, FRICTION, STOP, SERVO, MOTOR = "passive", "friction", "stop", "servo", 
 ACTUATORS = SERVO, MOTOR
 """Laws of actuators."""
 
+SPRING = "spring"
+"""Law of a spring between points, of trees (`StiffSprings`)."""
+
 BOUNDED = FRICTION, STOP
 """Laws with an inequality, which stages do not have: they act at the ends of all steps."""
 
@@ -104,7 +108,7 @@ class LawChoice(NamedTuple):
     """Index of the degree of freedom, from 0."""
 
     law: str
-    """`PASSIVE`, `FRICTION`, `STOP`, `SERVO` or `MOTOR`."""
+    """`PASSIVE`, `FRICTION`, `STOP`, `SERVO`, `MOTOR` or `SPRING`."""
 
     rate: float
     """Its fastest rate [1/s]."""
@@ -116,7 +120,7 @@ class LawChoice(NamedTuple):
     """Rate of the laws of a joint up to which steps resolve them [1/s]."""
 
     actuator: str = ""
-    """Name of the actuator."""
+    """Name of the actuator or the spring."""
 
     @property
     def owner(self) -> tuple[str, str, str]:
@@ -128,6 +132,8 @@ class LawChoice(NamedTuple):
         """The law in words, for messages."""
         if self.law in ACTUATORS:
             return f"{self.law} of actuator {self.actuator!r}"
+        if self.law == SPRING:
+            return f"spring {self.actuator!r}"
         what = {PASSIVE: "damping or spring", FRICTION: "friction"}.get(self.law, "stop")
         return f"{what} of joint {self.joint!r}"
 
@@ -213,7 +219,30 @@ def law_rates(
         damping = given.get(f"{prefix}damping", servo.damping)
         servo = replace(servo, stiffness=stiffness, damping=damping)
         found.append(_servo_choice(model, actuator, servo, moved()))
-    return tuple(found)
+    return (*found, *_spring_choices(model, given))
+
+
+def _spring_choices(model: Model, given: Mapping[str, float]) -> Iterator[LawChoice]:
+    """Yield the rates of springs between points that may act at the ends of steps.
+
+    Ropes are slack or not within a step. Projected loops have rows that are not soft.
+    """
+    springs = []
+    for spring in () if model.loops else model.springs:
+        if not spring.rope:
+            names = ("stiffness", "damping")
+            more: dict[str, Any] = {
+                n: given[key] for n in names if (key := f"{spring.name}.{n}") in given
+            }
+            springs.append(replace(spring, **more))
+    if springs:
+        positions = np.array([model.neutral(), *sampled_positions(model)])
+        elements = crba(model.plan, tuple(positions.T))
+        count = len(positions)
+        M = np.array([[np.broadcast_to(x, count) for x in row] for row in elements])
+        rates = spring_rates(model, springs, positions, np.moveaxis(M.astype(float), -1, 0))
+        for spring in springs:
+            yield LawChoice("", 0, SPRING, rates[spring.name], 1.0, actuator=spring.name)
 
 
 def implicit_motor(actuator: Actuator) -> Motor | None:
@@ -817,6 +846,8 @@ class JointLaws(Element):
         found = []
         resolved = resolved_joints(model, chosen)
         for choice in chosen:
+            if choice.law == SPRING:
+                continue
             joint = model.joint(choice.joint)
             if choice.law == SERVO:
                 law = _servo_law(model, choice)
@@ -1087,3 +1118,12 @@ def chosen_joints(chosen: Collection[LawChoice], law: str) -> tuple[str, ...]:
 def ended_actuators(chosen: Collection[LawChoice]) -> tuple[str, ...]:
     """Return the actuators that were chosen."""
     return tuple(one.actuator for one in chosen if one.law in ACTUATORS)
+
+
+def stiff_springs(model: Model, chosen: Collection[LawChoice]) -> StiffSprings | None:
+    """Return the springs between points that were chosen; None for none."""
+    rates = {one.actuator: one.rate for one in chosen if one.law == SPRING}
+    springs = tuple(spring for spring in model.springs if spring.name in rates)
+    if not springs:
+        return None
+    return StiffSprings("stiff_springs", springs, tuple(rates[one.name] for one in springs))

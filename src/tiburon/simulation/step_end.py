@@ -25,6 +25,7 @@ import numpy as np
 
 from tiburon.actuation.actuator_drive import MotorDrive
 from tiburon.actuation.joint_laws import HeldLaw, JointLaws
+from tiburon.actuation.point_spring import StiffSprings
 from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.actuation.soft_loops import SoftLoops
 from tiburon.algorithms.tape_calls import JointVector
@@ -326,7 +327,8 @@ def end_of_step(
     # of trees that are not in parts
     gyrates = not system.model.loops and system.partition is None
     held = _held(system, start, after, u, time, h, p)
-    linear = system.find(SoftLoops) is not None or any(law.law.is_linear for law in held)
+    soft = system.find(SoftLoops) is not None or system.find(StiffSprings) is not None
+    linear = soft or any(law.law.is_linear for law in held)
     v1 = w1[:nv]
     binds: Any = LawTerms.of(held, q, v, v1, h, (), binds=False).may_bind(v1, h)
     near: Any = False
@@ -489,7 +491,7 @@ def posed_end(
     for joint in system.prescribed(time + h, p):
         fixed += [i for i, _ in joint.accelerations]
         v1 = (*v1[: joint.v], *joint.sample[1], *v1[fixed[-1] + 1 :])
-    closes = system.held_loops.method.projects
+    closes = bool(system.model.loops) and system.held_loops.method.projects
     jacobian, cut = (closes and system.held_loops.rows(plan, q1, w[nv:])) or ((), MIN_CUT)
     bounds = terms.bounds if binds else ()
     soft = soft_terms(system, plan, (q, v), (q1, v1), u, h, time, p)
@@ -636,26 +638,30 @@ def _states_after(system: "System", z: Scalars, contacts: Scalars, others: Scala
 
 
 def _law_places(system: "System") -> list[slice]:
-    """Return the places of the states of soft loops and of laws of joints."""
-    return [one.z for one in (system.find(SoftLoops), system.find(JointLaws)) if one is not None]
+    """Return the places of the states of soft loops, of stiff springs and of laws of joints."""
+    found = system.find(SoftLoops), system.find(StiffSprings), system.find(JointLaws)
+    return [one.z for one in found if one is not None]
 
 
 def _law_states(
     system: "System", posed: StepEnd | None, found: RigidStep | None, z: Scalars, h: Scalar
 ) -> Scalars:
-    """Return the states of soft loops and of laws of joints after a step: their mean forces.
+    """Return the states of soft loops, stiff springs and laws of joints: their mean forces.
 
     `found` is None where friction, stops and contacts do not act, `posed` where nothing does.
     """
     states: list[Scalar] = []
-    soft, laws = system.find(SoftLoops), system.find(JointLaws)
-    if soft is not None:
-        if posed is None or posed.soft is None:
-            states += z[soft.z]
-        else:
-            v = posed.v_free if found is None else found.v
-            change = tuple(a - b for a, b in zip(v, posed.v1, strict=True))
-            states += posed.soft.forces_after(change)
+    soft, springs = system.find(SoftLoops), system.find(StiffSprings)
+    laws = system.find(JointLaws)
+    held = [*(() if soft is None else z[soft.z])]
+    count = len(held)
+    held += [-x for x in (() if springs is None else z[springs.z])]
+    if held and posed is not None and posed.soft is not None:
+        v = posed.v_free if found is None else found.v
+        change = tuple(a - b for a, b in zip(v, posed.v1, strict=True))
+        held = posed.soft.forces_after(change)
+    # springs pull against the rate of their length
+    states += [*held[:count], *(-x for x in held[count:])]
     if laws is not None:
         own = z[laws.z]
         if posed is None:
