@@ -135,9 +135,11 @@ class LawTerms(NamedTuple):
                 if gain:
                     _add(found.change, i, law.ratio * law.ratio * law.stage_inertia * gain[i])
             found.forces.append(force)
-            for name, bound in law.bounds(q, v, h):
+            rows = tuple(law.bounds(q, v, h))
+            for name, bound in rows:
                 found.names.append((k, name))
                 found.bounds.append(bound)
+            for name in dict.fromkeys(name for name, _ in rows):
                 _add(found.removed, i, -law.ratio * h * law.forces[name])
         return found
 
@@ -655,6 +657,8 @@ def _forces_after(posed: StepEnd, found: RigidStep | None, z: Scalars, h: Scalar
             elif bound.friction is None:
                 # what a collision takes does not act on
                 force = np.where(found.lands, 0.0, bound.sign * force)
+                # both ends of a narrow range
+                force = after[k][name] + force
             after[k][name] = force
     largest = z[-1]
     values = [x for own in after for x in own.values()]
