@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.actuator_drive import MotorDrive
 from tiburon.actuation.joint_laws import HeldLaw, JointLaws
+from tiburon.actuation.point_spring import StiffSprings
 from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.actuation.soft_loops import SoftLoops
 from tiburon.algorithms.tape_calls import JointVector
@@ -126,7 +128,7 @@ class LawTerms(NamedTuple):
                 force = law.linear_force(law.measured(q, v), law.ratio * v1[i], h)
                 last = law.forces[law.law.linear_name]
                 if binds and law.law.is_bounded:
-                    found.names.append((k, "servo_force"))
+                    found.names.append((k, law.law.linear_name))
                     found.bounds.append(law.soft_row(force, law.ratio * v1[i], h))
                     _add(found.removed, i, law.ratio * h * (law.middle - last))
                 else:
@@ -135,9 +137,11 @@ class LawTerms(NamedTuple):
                 if gain:
                     _add(found.change, i, law.ratio * law.ratio * law.stage_inertia * gain[i])
             found.forces.append(force)
-            for name, bound in law.bounds(q, v, h):
+            rows = tuple(law.bounds(q, v, h))
+            for name, bound in rows:
                 found.names.append((k, name))
                 found.bounds.append(bound)
+            for name in dict.fromkeys(name for name, _ in rows):
                 _add(found.removed, i, -law.ratio * h * law.forces[name])
         return found
 
@@ -323,7 +327,8 @@ def end_of_step(
     # of trees that are not in parts
     gyrates = not system.model.loops and system.partition is None
     held = _held(system, start, after, u, time, h, p)
-    linear = system.find(SoftLoops) is not None or any(law.law.is_linear for law in held)
+    soft = system.find(SoftLoops) is not None or system.find(StiffSprings) is not None
+    linear = soft or any(law.law.is_linear for law in held)
     v1 = w1[:nv]
     binds: Any = LawTerms.of(held, q, v, v1, h, (), binds=False).may_bind(v1, h)
     near: Any = False
@@ -352,7 +357,8 @@ def end_of_step(
         found = ended(binds=True, touches=True)
     unsolved = UNSOLVED_CONTACT if system.find(JointLaws) is None else UNSOLVED_JOINTS
     q_end = tuple(require(found.good > 0.5, x, unsolved) for x in found.q)
-    return q_end, (*found.v, *w1[nv:]), (*u[: system.discrete.start], *found.z)
+    x_end = _states_of_windings(system, held, v, found.v, w1[nv:], h)
+    return q_end, (*found.v, *x_end), (*u[: system.discrete.start], *found.z)
 
 
 def _opposite(condition: Any) -> Any:
@@ -395,7 +401,32 @@ def _held(
             ends.append(commands_at(system, *after, u, time + h))
         share = 1.0 / len(ends)
         commands = {name: share * sum(end[k] for end in ends) for name, k in places.items()}
-    return element.held(system.model, p[laws.p], u[system.discrete][laws.z], commands)
+    x = start[1][system.model.nv :]
+    currents = {name: x[k] for name, k in _windings(system).items()}
+    return element.held(system.model, p[laws.p], u[system.discrete][laws.z], commands, currents)
+
+
+def _windings(system: "System") -> dict[str, int]:
+    """Return the places of the currents of motors that act at the ends of steps, by actuator."""
+    return {
+        one.element.name: one.x.start
+        for one in system.placed
+        if isinstance(one.element, MotorDrive) and one.element.at_ends and one.state_count
+    }
+
+
+def _states_of_windings(
+    system: "System", held: list[HeldLaw], v: Scalars, after: Scalars, x: Scalars, h: Scalar
+) -> Scalars:
+    """Return continuous states with currents at the end of a step between two velocities."""
+    found, places = list(x), _windings(system)
+    for law in held:
+        if law.winding is not None and law.winding.L is not None:
+            assert law.law.actuator is not None
+            part, i = law.weight(h), law.variable
+            speed = law.ratio * (v[i] + part * (after[i] - v[i]))
+            found[places[law.law.actuator.name]] = law.winding.current_after(speed, part, h)
+    return tuple(found)
 
 
 def _exceeds(posed: StepEnd, h: Scalar) -> Scalar:
@@ -460,7 +491,7 @@ def posed_end(
     for joint in system.prescribed(time + h, p):
         fixed += [i for i, _ in joint.accelerations]
         v1 = (*v1[: joint.v], *joint.sample[1], *v1[fixed[-1] + 1 :])
-    closes = system.held_loops.method.projects
+    closes = bool(system.model.loops) and system.held_loops.method.projects
     jacobian, cut = (closes and system.held_loops.rows(plan, q1, w[nv:])) or ((), MIN_CUT)
     bounds = terms.bounds if binds else ()
     soft = soft_terms(system, plan, (q, v), (q1, v1), u, h, time, p)
@@ -607,26 +638,30 @@ def _states_after(system: "System", z: Scalars, contacts: Scalars, others: Scala
 
 
 def _law_places(system: "System") -> list[slice]:
-    """Return the places of the states of soft loops and of laws of joints."""
-    return [one.z for one in (system.find(SoftLoops), system.find(JointLaws)) if one is not None]
+    """Return the places of the states of soft loops, of stiff springs and of laws of joints."""
+    found = system.find(SoftLoops), system.find(StiffSprings), system.find(JointLaws)
+    return [one.z for one in found if one is not None]
 
 
 def _law_states(
     system: "System", posed: StepEnd | None, found: RigidStep | None, z: Scalars, h: Scalar
 ) -> Scalars:
-    """Return the states of soft loops and of laws of joints after a step: their mean forces.
+    """Return the states of soft loops, stiff springs and laws of joints: their mean forces.
 
     `found` is None where friction, stops and contacts do not act, `posed` where nothing does.
     """
     states: list[Scalar] = []
-    soft, laws = system.find(SoftLoops), system.find(JointLaws)
-    if soft is not None:
-        if posed is None or posed.soft is None:
-            states += z[soft.z]
-        else:
-            v = posed.v_free if found is None else found.v
-            change = tuple(a - b for a, b in zip(v, posed.v1, strict=True))
-            states += posed.soft.forces_after(change)
+    soft, springs = system.find(SoftLoops), system.find(StiffSprings)
+    laws = system.find(JointLaws)
+    held = [*(() if soft is None else z[soft.z])]
+    count = len(held)
+    held += [-x for x in (() if springs is None else z[springs.z])]
+    if held and posed is not None and posed.soft is not None:
+        v = posed.v_free if found is None else found.v
+        change = tuple(a - b for a, b in zip(v, posed.v1, strict=True))
+        held = posed.soft.forces_after(change)
+    # springs pull against the rate of their length
+    states += [*held[:count], *(-x for x in held[count:])]
     if laws is not None:
         own = z[laws.z]
         if posed is None:
@@ -655,6 +690,8 @@ def _forces_after(posed: StepEnd, found: RigidStep | None, z: Scalars, h: Scalar
             elif bound.friction is None:
                 # what a collision takes does not act on
                 force = np.where(found.lands, 0.0, bound.sign * force)
+                # both ends of a narrow range
+                force = after[k][name] + force
             after[k][name] = force
     largest = z[-1]
     values = [x for own in after for x in own.values()]
