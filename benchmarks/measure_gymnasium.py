@@ -29,7 +29,8 @@ PLANAR = ("half_cheetah", "hopper", "walker2d")
 AIR = 20.0
 """Height of robots that touch nothing [m]."""
 
-AIR_STEPS = 2000
+AIR_TIME = 1.5
+"""Time in which robots fall by less than that [s]."""
 
 ONE, ONE_AIM = 1.0, 2.0
 BATCH, BATCH_AIM = 10.0, 20.0
@@ -255,18 +256,19 @@ def _in_air(robot: _Robot, duration: float) -> Figure:
     import numpy as np
 
     start = robot.start(_in_the_air(robot), np.zeros(robot.peer.nv))
+    steps = round(AIR_TIME / robot.step)
     times = measure(
         {
-            "with": lambda: robot.run(start.q, start.v, AIR_STEPS),
-            "without": lambda: robot.run(start.q, start.v, AIR_STEPS, contact=None),
+            "with": lambda: robot.run(start.q, start.v, steps),
+            "without": lambda: robot.run(start.q, start.v, steps, contact=None),
         },
         duration=duration,
     )
     return Figure(
         f"{robot.name} in the air, one robot",
-        times["with"].per(AIR_STEPS),
+        times["with"].per(steps),
         "without contact",
-        times["without"].per(AIR_STEPS),
+        times["without"].per(steps),
         AIR_SHARE,
     )
 

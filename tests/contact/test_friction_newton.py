@@ -159,3 +159,17 @@ def test_stacks_are_held_at_any_mass_ratio(boxes, ratio, monkeypatch):
         return
     monkeypatch.setattr(friction, "MOST_COLUMNS", 0)
     assert solver.apply(arguments)[-3] > 1e-5
+
+
+def test_impulses_of_a_body_between_two_walls_end_once_they_are_within_the_tolerance():
+    """Nothing determines them: without an end they would grow by the same in each step."""
+    supports, overlap = [[0, 1, 2]] * 2, 4e-11
+    rows = [*np.eye(3).ravel(), *np.eye(3).ravel()]
+    rows[-1] = -1.0
+    b = [0.0, 0.0, -0.5 * overlap] * 2
+    start = [0.0, 0.0, 1.0] * 2
+    given = [*rows, *b, 0.5, 0.5, 0.0, 0.0, *start, 1e-8]
+    found = FrictionGaussSeidel(3, supports, 60).apply(given)
+    assert 1e-12 < found[-3] <= 1e-8
+    assert 1 <= found[-2] <= 3
+    np.testing.assert_allclose(found[:6], start, atol=0.02)

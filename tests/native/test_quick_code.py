@@ -1,15 +1,21 @@
 """Functions that are compiled quickly for their first cases and optimized for many."""
 
+import re
+
 import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.contact.test_friction_solver import Problem
 from tests.native.programs import PROGRAMS, bits, cases, parameters_of
 from tiburon.errors import OptionError
-from tiburon.native import cache, code, kernel, module, row_loop
-from tiburon.native.engine import host
+from tiburon.native import cache, code, engine, kernel, module, row_loop
+from tiburon.native.engine import _with_looped, host
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.module import has_own_generator
+from tiburon.operating_system import is_linux
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import Input, trace
 
 pytestmark = pytest.mark.skipif(has_own_generator(), reason="long functions compile quickly anyway")
 
@@ -20,6 +26,7 @@ PARTS = ("one", "many")
 def quick(monkeypatch, kernel_directory):
     """Compile every function quickly at first, and count only few cases."""
     monkeypatch.setattr(code, "QUICK_LINES", dict.fromkeys(PARTS, (0, 100_000)))
+    monkeypatch.setattr(engine, "BRIEF_LINES", 0)
     for own in (code, kernel):
         monkeypatch.setattr(own, "QUICK_CASES", 5)
     monkeypatch.setattr(kernel, "CALLS_BETWEEN_CHECKS", 2)
@@ -88,6 +95,48 @@ def test_quick_code_of_a_robot_gives_the_bits_of_optimized_code(quick, monkeypat
     code.forget_codes()
     second = tb.compile(tb.forward_dynamics_derivatives, model)(*state)
     assert [bits(x) for x in first] == [bits(x) for x in second]
+
+
+@pytest.mark.skipif(not is_linux("x86_64"), reason="inline assembly of another kind")
+def test_loops_of_quick_code_keep_values_in_registers(quick, monkeypatch):
+    """A solver of contacts is compiled by itself; bits are those of optimized code."""
+    monkeypatch.setattr(code, "QUICK_CASES", 50)
+    problems = [Problem(seed, 5, 8) for seed in range(11)]
+    for problem in problems[1:]:
+        problem.supports = problems[0].supports
+    given = np.array([problem.arguments for problem in problems])
+    primitive, texts = problems[0].primitive, []
+
+    def noted(assembly):
+        texts.append(_with_looped(assembly))
+        return texts[-1]
+
+    monkeypatch.setattr(engine, "_with_looped", noted)
+    width = primitive.argument_count
+    program = trace(lambda x: as_traced(primitive.apply(list(x))), [Input("x", (width,))])
+
+    def results():
+        found = make_kernel(ProgramSource(program), {})
+        return [bits(found(row)) for row in given], bits(found(given)), found
+
+    *first, found = results()
+    own = found.__self__.owner._code
+    assert is_quick(own.one)
+    assert is_quick(own.many)
+    for text in texts:
+        assert text.startswith('module asm "')
+        assert len(re.findall(r"^declare dso_local ", text, flags=re.MULTILINE)) == 1
+    # short programs keep all values in registers
+    monkeypatch.setattr(engine, "BRIEF_LINES", 10**6)
+    cache.clear_cache()
+    code.forget_codes()
+    *brief, found = results()
+    assert is_quick(found.__self__.owner._code.one)
+    assert brief == first
+    monkeypatch.setenv("TIBURON_COMPILER", "optimized")
+    code.forget_codes()
+    assert list(results()[:2]) == first
+    assert len(texts) == 2
 
 
 def test_optimized_code_replaces_quick_code_that_is_called_often(quick):

@@ -153,6 +153,9 @@ OUT_OF_REACH = 1e30
 MIN_SHARED_POINTS = 3
 """Contact points of a body on the world from which on they share its rows."""
 
+MOST_PADDED = 1.5
+"""Columns of supports of the same length relative to those that are not zero, at most."""
+
 COUPLING = 0.1
 """Square of s relative to that of the normal row of a point: sweeps carry normal impulses over to
 the contacts of friction against turning, and miss a tenth of their change each."""
@@ -275,6 +278,33 @@ class RowGroup(NamedTuple):
         ]
 
 
+def _of_like_supports(groups: Sequence[RowGroup], size: int) -> list[RowGroup]:
+    """Return groups with zeros in rows of points of their own, so that supports are as long.
+
+    Solvers have code for each length, and loops where there are many. Columns are added that
+    follow the last one, as those of the same branch do.
+
+    Args:
+        groups: The groups.
+        size: Columns of A.
+    """
+    lengths = [len(group.support) for group in groups if group.form == OWN]
+    longest = max(lengths, default=0)
+    if longest * len(lengths) > MOST_PADDED * sum(lengths):
+        return list(groups)
+    found = []
+    for group in groups:
+        support = group.support
+        if group.form == OWN and len(support) < longest:
+            others = [*range(support[-1] + 1 if support else 0, size), *range(size)]
+            more = [i for i in dict.fromkeys(others) if i not in support]
+            zeros = dict.fromkeys(more[: longest - len(support)], 0.0)
+            first, *rest = group.rows
+            group = group._replace(rows=[{**zeros, **first}, *rest])
+        found.append(group)
+    return found
+
+
 @function
 def _at_points(
     points: list[tuple[Scalar, ...]], columns: list[list[Scalar]]
@@ -343,7 +373,8 @@ class Compliance(NamedTuple):
 
     def laid_out(self) -> tuple[list[PointGroup], list[Scalar]]:
         """Return the layout of the rows for solvers, and the rows as their arguments."""
-        groups = self.groups or tuple(RowGroup(OWN, list(three), [()]) for three in self._points())
+        own = self.groups or [RowGroup(OWN, list(three), [()]) for three in self._points()]
+        groups = _of_like_supports(own, self.size)
         layout = [PointGroup(one.form, len(one.points), one.support) for one in groups]
         entries = [x for one in groups for x in one.entries]
         return layout, [*entries, *(x for one in groups for own in one.points for x in own)]
@@ -1504,7 +1535,7 @@ class _Slots(NamedTuple):
     """Contacts in slots: values of all slots, one after the other; see `ContactProblem`."""
 
     rows: list[Scalar]
-    """Three rows of A over all velocity variables."""
+    """Three rows of A over all velocity variables, the last one first."""
     b: list[Scalar]
     mu: list[Scalar]
     approach: list[Scalar]
@@ -1665,7 +1696,7 @@ def _posed_slots(
                 length, coupling = _turning_scale(A[2], about)
                 none = [0.0] * own_columns
                 for x in about:
-                    turning_rows += [*(length * y for y in x), *none]
+                    turning_rows += [*(length * y for y in reversed(x)), *none]
                 turning_rows += [0.0] * ((2 - len(kind)) * (width + own_columns))
                 turning_rows += [0.0] * width
                 turning_rows += [coupling if j == k else 0.0 for j in range(own_columns)]
@@ -1675,7 +1706,7 @@ def _posed_slots(
                 lengths.append(length)
                 own.append(-coupling)
         for x, more in zip(A, ([0.0] * own_columns, [0.0] * own_columns, own), strict=True):
-            rows += [*x, *more]
+            rows += [*reversed(x), *more]
         moves = [_sum_of_products(one, one) for one in (first, second)]
         between = np.where((moves[0] > 0.0) & (moves[1] > 0.0), 1.0, 0.0)
         of_point = [
@@ -1778,9 +1809,11 @@ def _active_step(
     ]
     groups, rows = compliance.laid_out()
     most = MOST_SWEEPS if compliance.size <= MOST_COLUMNS else MOST_SWEEPS_ALONE
+    # in the order in which they are eliminated
+    backward = range(compliance.width - 1, -1, -1)
     for k in range(slots):
         own_columns = range(compliance.size + n * k, compliance.size + n * k + n)
-        groups += [PointGroup(OWN, 1, (*range(compliance.width), *own_columns))] * (1 + n)
+        groups += [PointGroup(OWN, 1, (*backward, *own_columns))] * (1 + n)
     compliance = compliance._replace(size=compliance.size + n * slots)
     step = ContactStep(compliance.size, groups, most, convex=convex, slots=(1 + n) * slots)
     jumped = _any_jumped(found.jumps, found.guess[2::3])
@@ -1892,7 +1925,7 @@ def _active_step(
         worst,
         where_needed(
             residual > np.maximum(tolerance, CHECKED_RESIDUAL),
-            lambda: _pressed_slots(points, found, change[: compliance.width]),
+            lambda: _pressed_slots(points, found, change[: compliance.width][::-1]),
             Pressed(0.0, 0.0, 0.0),
         ),
         shifted,
@@ -1912,7 +1945,10 @@ def _lands_in_slots(found: _Slots, joints: Sequence["_PosedBound"], p: Sequence[
 
 
 def _pressed_slots(points: ActivePoints, found: _Slots, y: Sequence[Scalar]) -> Pressed:
-    """Return the speeds at which points in slots close, without impulses and with them."""
+    """Return the speeds at which points in slots close, without impulses and with them.
+
+    Elements of y are in the order of those of rows.
+    """
     slots, width = len(points), len(y)
     whole = len(found.rows) // (3 * slots)
 

@@ -43,7 +43,7 @@ to and fro.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tiburon.trace.graph import Graph, Nodes
@@ -61,7 +61,11 @@ from tiburon.trace.primitives.primitive import (
     Truth,
     is_zero_row,
 )
-from tiburon.trace.primitives.sparse_system import SparseSystem, UnsymmetricSystem
+from tiburon.trace.primitives.sparse_system import (
+    BlockedSystem,
+    SparseSystem,
+    UnsymmetricSystem,
+)
 
 BLOCK_REGULARIZATION = 1e-9
 """Regularization of a block, relative to its trace."""
@@ -91,6 +95,9 @@ method."""
 
 SLIGHT_POWER = 1e-6
 """Power of contacts that the laws do not allow, relative to |y|^2, that is rounding."""
+
+MOST_ATTEMPTS = 16
+"""Attempts of Newton's method beside the sweeps, more than there are."""
 
 MOST_RESTARTS = 4
 """Attempts of Newton's method at the convex law."""
@@ -307,6 +314,7 @@ class GaussSeidel:
         self._wait, self._patience, self._mark, self._none, self._inverted = (
             Row(m.memory(1)) for _ in range(5)
         )
+        self._tries, self._first, self._left = (Row(m.memory(1)) for _ in range(3))
         rows = ((problem.p, self.contacts * 3), (problem.y, size), (problem.alpha, self.contacts))
         most_kept = (3 * count, size, count)
         self._kept = [
@@ -317,7 +325,8 @@ class GaussSeidel:
         self._newton: FrictionSemismooth | None = None
         self._steady: FrictionSteady | None = None
         if not convex and count > 1 and size - layout.couplings <= MOST_COLUMNS:
-            self._newton = FrictionSemismooth(self, UnsymmetricSystem(m, layout, size))
+            system = (UnsymmetricSystem if m.is_wide else BlockedSystem)(m, layout, size)
+            self._newton = FrictionSemismooth(self, system)
             if stuck is not None and 3 * count > size:
                 self._steady = FrictionSteady(self, stuck)
 
@@ -442,29 +451,40 @@ class GaussSeidel:
         if self._steady is not None:
             assert self._newton is not None
             self._steady.keep(busy(), tolerance, going, self._newton.share)
-        if self._newton is not None:
-            self._solve_at_once(busy, tolerance, least, going)
-        self._store_inverses(busy)
-        self._sweep(tolerance, least, going, before)
-        for _ in m.iterate(1, busy):
-            self.evaluate(busy())
+        # first where the initial impulses nearly solve the problem
+        self._tries.store(m, 0, one)
+        self._first.store(m, 0, one)
+        self._left.store(m, 0, m.constant(float(self.most)))
+        for _ in m.iterate(self.most + MOST_ATTEMPTS, busy):
+            if self._newton is not None:
+                due = m.both(busy(), m.less(half, self._tries.load(m, 0)))
+                for _ in m.iterate(1, lambda due=due: due):  # type: ignore[misc]
+                    self._try_newton(due, tolerance, least, going)
+                self._first.store(m, 0, zero)
+            active = busy()
+            for _ in m.iterate(1, lambda active=active: active):  # type: ignore[misc]
+                self._store_inverses(active)
+                self._sweep(active, tolerance, least, going, before)
 
-    def _store_inverses(self, condition: Callable[[], Truth]) -> None:
+    def _store_inverses(self, condition: Truth) -> None:
         """Store what sweeps need of each contact, where a condition holds in some case.
 
         Problems that follow each other have the same matrix: once is enough, for all cases.
         """
         m = self.m
-        needed = m.both(condition(), m.less(self._inverted.load(m, 0), m.constant(0.5)))
+        needed = m.both(condition, m.less(self._inverted.load(m, 0), m.constant(0.5)))
         for _ in m.iterate(1, lambda: needed):
             for visit in self.visits():
                 visit.store_inverse()
             self._inverted.store(m, 0, m.constant(1.0))
 
-    def _sweep(self, tolerance: Number, least: Number | None, going: Row, before: Row) -> None:
-        """Sweep over the contacts of cases that go on, until they are solved.
+    def _sweep(
+        self, active: Truth, tolerance: Number, least: Number | None, going: Row, before: Row
+    ) -> None:
+        """Sweep over the contacts of cases once; those that are solved stop going.
 
         Args:
+            active: The cases.
             tolerance: Residual at which to end, relative to the largest impulse.
             least: Residual [N s] that is none, whatever the impulses are.
             going: Whether a case is not solved yet: 1 or 0.
@@ -472,35 +492,50 @@ class GaussSeidel:
         """
         m, outcome = self.m, self.outcome
         zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+        sweeps = outcome.sweeps.load(m, 0)
+        outcome.sweeps.store(m, 0, m.add(sweeps, m.choose(active, one, zero)))
+        self._change.store(m, 0, zero)
+        self.largest.store(m, 0, zero)
+        # a margin of two: y changes within the sweep
+        self.reach.store(m, 0, m.mul(m.constant(4.0), self.square()))
+        for visit in self.visits(reads=True, pushes=True):
+            self._visit(visit, active)
+        # squares so far
+        for row in (self._change, self.largest):
+            row.store(m, 0, m.sqrt(row.load(m, 0)))
+        change, last = self._change.load(m, 0), before.load(m, 0)
+        first = m.less_equal(last, zero)
+        rate = m.div(change, m.choose(first, one, last))
+        rate = m.choose(first, m.constant(FIRST_RATE), m.choose(m.less(rate, one), rate, one))
+        bound = self._bound(tolerance, least)
+        left = m.add(self._left.load(m, 0), m.constant(-1.0))
+        self._left.store(m, 0, left)
+        ends = m.less(left, half)
+        due = m.both(active, m.either(m.less_equal(m.mul(change, rate), bound), ends))
+        before.store(m, 0, change)
+        for _ in m.iterate(1, lambda: due):
+            over = m.either(m.less_equal(self.evaluate(due), bound), ends)
+            going.store(m, 0, m.choose(m.both(due, over), zero, going.load(m, 0)))
+        if self._newton is not None:
+            self._note_slow(active)
 
-        def busy() -> Truth:
-            return m.less(half, going.load(m, 0))
-
-        for _ in m.iterate(self.most, busy):
-            active = busy()
-            sweeps = outcome.sweeps.load(m, 0)
-            outcome.sweeps.store(m, 0, m.add(sweeps, m.choose(active, one, zero)))
-            self._change.store(m, 0, zero)
-            self.largest.store(m, 0, zero)
-            # a margin of two: y changes within the sweep
-            self.reach.store(m, 0, m.mul(m.constant(4.0), self.square()))
-            for visit in self.visits(reads=True, pushes=True):
-                self._visit(visit, active)
-            # squares so far
-            for row in (self._change, self.largest):
-                row.store(m, 0, m.sqrt(row.load(m, 0)))
-            change, last = self._change.load(m, 0), before.load(m, 0)
-            first = m.less_equal(last, zero)
-            rate = m.div(change, m.choose(first, one, last))
-            rate = m.choose(first, m.constant(FIRST_RATE), m.choose(m.less(rate, one), rate, one))
-            bound = self._bound(tolerance, least)
-            due = m.both(active, m.less_equal(m.mul(change, rate), bound))
-            before.store(m, 0, change)
-            for _ in m.iterate(1, lambda due=due: due):  # type: ignore[misc]
-                small = m.less_equal(self.evaluate(due), bound)
-                going.store(m, 0, m.choose(m.both(due, small), zero, going.load(m, 0)))
-            if self._newton is not None:
-                self._accelerate(busy(), tolerance, least, going)
+    def _note_slow(self, active: Truth) -> None:
+        """Ask for Newton's method where sweeps converge slowly, after a while."""
+        m = self.m
+        zero, one = m.constant(0.0), m.constant(1.0)
+        wait = m.add(self._wait.load(m, 0), m.constant(-1.0))
+        over = m.less(wait, m.constant(0.5))
+        change, mark = self._change.load(m, 0), self._mark.load(m, 0)
+        due = m.both(
+            m.both(active, over), m.less(m.mul(m.constant(SLOW_CONVERGENCE), mark), change)
+        )
+        self._tries.store(m, 0, m.choose(due, one, zero))
+        first = m.less(mark, zero)
+        self._mark.store(m, 0, m.choose(m.either(over, first), change, mark))
+        patience = self._patience.load(m, 0)
+        patience = m.choose(due, m.add(patience, patience), patience)
+        self._patience.store(m, 0, patience)
+        self._wait.store(m, 0, m.choose(over, patience, wait))
 
     def _solve_convex(
         self, active: Truth, tolerance: Number, least: Number | None, going: Row
@@ -514,86 +549,51 @@ class GaussSeidel:
         small = m.both(active, m.less_equal(self.evaluate(active), bound))
         going.store(m, 0, m.choose(small, m.constant(0.0), going.load(m, 0)))
 
-    def _accelerate(
-        self, active: Truth, tolerance: Number, least: Number | None, going: Row
-    ) -> None:
-        """Solve by Newton's method where sweeps converge slowly, after a while.
-
-        What it finds counts only if its residual is smaller and its power is not larger: where
-        there is no solution, impulses grow while the residual shrinks.
-        """
-        m = self.m
-        wait = m.add(self._wait.load(m, 0), m.constant(-1.0))
-        over = m.less(wait, m.constant(0.5))
-        change, mark = self._change.load(m, 0), self._mark.load(m, 0)
-        due = m.both(
-            m.both(active, over), m.less(m.mul(m.constant(SLOW_CONVERGENCE), mark), change)
-        )
-        first = m.less(mark, m.constant(0.0))
-        self._mark.store(m, 0, m.choose(m.either(over, first), change, mark))
-        for _ in m.iterate(1, lambda: due):
-            self._try_newton(due, self.evaluate(due), tolerance, least, going)
-            patience = self._patience.load(m, 0)
-            patience = m.choose(due, m.add(patience, patience), patience)
-            self._patience.store(m, 0, patience)
-        self._wait.store(m, 0, m.choose(over, self._patience.load(m, 0), wait))
-
-    def _solve_at_once(
-        self, busy: Callable[[], Truth], tolerance: Number, least: Number | None, going: Row
-    ) -> None:
-        """Solve by Newton's method where the initial impulses nearly do; such cases stop going.
-
-        So are problems without a relative tolerance: they are linear, but for contacts that open.
-        """
-        m, zero = self.m, self.m.constant(0.0)
-        self.note_largest()
-        largest = self.largest.load(m, 0)
-        absolute = m.less_equal(tolerance, zero)
-        due = m.both(busy(), m.either(absolute, m.less(zero, largest)))
-        for _ in m.iterate(1, lambda: due):
-            before = self.evaluate(due)
-            near = m.less_equal(before, m.mul(m.constant(NEAR_RESIDUAL), largest))
-            nearly = m.both(due, m.either(absolute, near))
-            for _ in m.iterate(1, lambda nearly=nearly: nearly):  # type: ignore[misc]
-                self._try_newton(nearly, before, tolerance, least, going)
-
-    def _try_newton(
-        self, due: Truth, before: Number, tolerance: Number, least: Number | None, going: Row
-    ) -> None:
+    def _try_newton(self, due: Truth, tolerance: Number, least: Number | None, going: Row) -> None:
         """Go on by Newton's method, where that makes the residual smaller, and power not larger.
+
+        What it finds counts only then: where there is no solution, impulses grow while the residual
+        shrinks. It comes first where the initial impulses nearly solve the problem, or where that
+        has no relative tolerance: such problems are linear, but for contacts that open.
 
         Args:
             due: Cases to solve; they stop going when they are solved.
-            before: The residual [N s].
             tolerance: Residual at which to end, relative to the largest impulse.
             least: Residual [N s] that is none, whatever the impulses are.
             going: Whether a case is not solved yet: 1 or 0.
         """
         m, newton = self.m, self._newton
         assert newton is not None
-        zero, one = m.constant(0.0), m.constant(1.0)
-        power = self._power()
+        zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
+        relative = m.less(zero, tolerance)
+        near = m.both(relative, m.less(half, self._first.load(m, 0)))
         self.keep()
-        newton.solve(due, tolerance, least)
-        self.note_largest(due)
-        after, bound = self.evaluate(due), self._bound(tolerance, least)
+        newton.solve(due, near, tolerance, least)
+        largest, after, before = (
+            m.sqrt(row.load(m, 0)) for row in (newton.largest, newton.residual, newton.before)
+        )
+        bound = m.mul(tolerance, largest)
+        if least is not None:
+            bound = larger(m, bound, least)
         small = m.less_equal(after, bound)
         # of two solutions the second, which has slip velocities; false for what is not a number
         better = m.either(small, m.less(after, before))
         slight = m.mul(m.constant(SLIGHT_POWER), self.square())
         # residuals relative to impulses shrink when these grow
-        grows = m.less(larger(m, power, slight), self._power())
-        grows = m.both(grows, m.less(zero, tolerance))
+        grows = m.less(larger(m, newton.power_before.load(m, 0), slight), newton.power.load(m, 0))
+        # of impulses that are rounding, power is, too
+        grows = m.both(grows, m.both(relative, m.less(self._none.load(m, 0), after)))
         better = m.less(m.choose(grows, one, zero), m.choose(better, one, zero))
         solved = m.both(due, m.both(better, small))
         # nothing removes what is left then
-        settled = m.both(due, m.less(m.constant(0.5), newton.settled.load(m, 0)))
+        settled = m.both(due, m.less(half, newton.settled.load(m, 0)))
         going.store(m, 0, m.choose(m.either(solved, settled), zero, going.load(m, 0)))
         failed = m.both(due, m.less(m.choose(better, one, zero), one))
         for _ in m.iterate(1, lambda: failed):
             self.restore(failed)
-            self.note_largest(failed)
-            self.evaluate(failed)
+        residual = m.choose(failed, before, after)
+        largest = m.choose(failed, m.sqrt(newton.largest_before.load(m, 0)), largest)
+        self._report(due, residual, largest, newton.worst.load(m, 0))
 
     def _bound(self, tolerance: Number, least: Number | None) -> Number:
         """Return the residual at which to end [N s]."""
@@ -641,8 +641,8 @@ class GaussSeidel:
 
     def evaluate(self, due: Truth) -> Number:
         """Write the residual of cases, and the contact where it is largest; return it [N s]."""
-        m, outcome = self.m, self.outcome
-        zero, one = m.constant(0.0), m.constant(1.0)
+        m = self.m
+        zero = m.constant(0.0)
         residual, worst = Row(m.memory(1)), Row(m.memory(1))
         self.clear_lanes()
         for i in m.loop(0, self.width):
@@ -665,25 +665,18 @@ class GaussSeidel:
             residual.store(m, 0, m.choose(more, found, known))
             worst.store(m, 0, m.choose(more, self._at.load(m, i), worst.load(m, 0)))
         residual.store(m, 0, m.sqrt(residual.load(m, 0)))
-        largest = self.largest.load(m, 0)
-        scale = m.choose(m.less(zero, largest), largest, one)
-        none = m.less_equal(residual.load(m, 0), self._none.load(m, 0))
-        relative = m.choose(none, zero, m.div(residual.load(m, 0), scale))
-        outcome.residual.store(m, 0, m.choose(due, relative, outcome.residual.load(m, 0)))
-        outcome.worst.store(m, 0, m.choose(due, worst.load(m, 0), outcome.worst.load(m, 0)))
+        self._report(due, residual.load(m, 0), self.largest.load(m, 0), worst.load(m, 0))
         return residual.load(m, 0)
 
-    def _power(self) -> Number:
-        """Return the largest power that the laws do not allow, over all contacts [J]."""
-        m = self.m
-        found = Row(m.memory(1))
-        found.store(m, 0, m.constant(0.0))
-        for visit in self.visits(reads=True):
-            pushed = visit.is_pushed(visit.impulse())
-            for _ in m.iterate(1, lambda pushed=pushed: pushed):  # type: ignore[misc]
-                # cases that others take along have none
-                self._raise(found, m.choose(pushed, visit.power(), m.constant(0.0)))
-        return found.load(m, 0)
+    def _report(self, due: Truth, residual: Number, largest: Number, worst: Number) -> None:
+        """Write the residual [N s] of cases relative to their largest impulse, and where it is."""
+        m, outcome = self.m, self.outcome
+        zero, one = m.constant(0.0), m.constant(1.0)
+        scale = m.choose(m.less(zero, largest), largest, one)
+        none = m.less_equal(residual, self._none.load(m, 0))
+        relative = m.choose(none, zero, m.div(residual, scale))
+        for row, value in ((outcome.residual, relative), (outcome.worst, worst)):
+            row.store(m, 0, m.choose(due, value, row.load(m, 0)))
 
     def _visit(self, visit: Visit, active: Truth) -> None:
         """Solve the problem of one contact and move its impulse there."""
@@ -1239,10 +1232,9 @@ class Visit:
         projected = project(m, x, mu, least).value
         return length_square(m, [difference(m, a, b) for a, b in zip(projected, p, strict=True)])
 
-    def power(self) -> Number:
+    def power_of(self, u: Sequence[Number], p: Sequence[Number]) -> Number:
         """Return the power of friction beyond that of sliding, plus that of the normal impulse."""
         m = self.m
-        u, p = self.velocity(), self.impulse()
         least, mu = self.problem.least.load(m, self.k), self.problem.mu.load(m, self.k)
         speed = m.sqrt(m.add_product(u[0], u[0], m.mul(u[1], u[1])))
         total = m.mul(m.mul(mu, p[2]), speed)

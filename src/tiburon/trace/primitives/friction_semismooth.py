@@ -48,7 +48,7 @@ from tiburon.trace.primitives.primitive import Index, Machine, Number, Truth
 
 if TYPE_CHECKING:
     from tiburon.trace.primitives.friction import GaussSeidel, Row, Visit
-    from tiburon.trace.primitives.sparse_system import UnsymmetricSystem
+    from tiburon.trace.primitives.sparse_system import BlockedSystem, UnsymmetricSystem
 
 LEAST_SOFTNESS, MOST_SOFTNESS, SOFTNESS = 1e-8, 1e-2, 1e-2
 """Bounds of s, and s per |R| relative to the largest impulse; at most the square of that."""
@@ -119,7 +119,7 @@ def natural_map(m: Machine, x: Sequence[Number], mu: Number, least: Number) -> P
 class FrictionSemismooth:
     """Write the iteration for the contacts of a problem."""
 
-    def __init__(self, solver: GaussSeidel, system: UnsymmetricSystem) -> None:
+    def __init__(self, solver: GaussSeidel, system: BlockedSystem | UnsymmetricSystem) -> None:
         """Take memory.
 
         Args:
@@ -136,9 +136,14 @@ class FrictionSemismooth:
         self._law, self._map = (Row(m.memory(6 * count)) for _ in range(2))
         self._near, self._part = Row(m.memory(count)), Row(m.memory(count))
         self._some, self._changed = Row(m.memory(len(solver.layout.groups))), Row(m.memory(1))
-        self._going, self._error, self._before, self._residual, self._largest = (
-            Row(m.memory(1)) for _ in range(5)
-        )
+        self._going, self._error, self._before = (Row(m.memory(1)) for _ in range(3))
+        self.residual, self.largest, self.power, self.worst = (Row(m.memory(1)) for _ in range(4))
+        """Squares of the largest residual and impulse, the largest power that the laws do not
+        allow, and the contact with the largest residual."""
+        self.before, self.largest_before, self.power_before = (Row(m.memory(1)) for _ in range(3))
+        """The first three at the start."""
+        self._total, self._fresh = Row(m.memory(1)), Row(m.memory(1))
+        self._pushed = Row(m.memory(solver.size))
         self._change, self._at, self._softness, self._best, self._searching, self._trial = (
             Row(m.memory(1)) for _ in range(6)
         )
@@ -153,21 +158,23 @@ class FrictionSemismooth:
         self._same, self._last = Row(m.memory(1)), Row(m.memory(1))
         """Whether the last step had the matrix of the one before, 1 or 0; its |R|^2."""
 
-    def solve(self, pending: Truth, tolerance: Number, least: Number | None) -> None:
+    def solve(self, pending: Truth, near: Truth, tolerance: Number, least: Number | None) -> None:
         """Move the impulses of cases to a solution, and y with them.
 
         Args:
             pending: Cases to solve; the others keep everything as it is.
+            near: Cases to be solved only if their impulses nearly solve the problem already.
             tolerance: Residual at which to end, relative to the largest impulse.
             least: Residual [N s] that is none, whatever the impulses are.
         """
-        from tiburon.trace.primitives.friction import larger
+        from tiburon.trace.primitives.friction import NEAR_RESIDUAL, larger
 
-        m, going, steps = self.m, self._going, self._steps
+        m, going, steps, total = self.m, self._going, self._steps, self._total
         zero, one, half = (m.constant(x) for x in (0.0, 1.0, 0.5))
         going.store(m, 0, m.choose(pending, one, zero))
-        for row in (self._before, self._proximal, self.settled, self._same, steps):
+        for row in (self._before, self._proximal, self.settled, self._same, steps, total):
             row.store(m, 0, zero)
+        self._fresh.store(m, 0, one)
         # at least one step
         self._change.store(m, 0, m.constant(UNKNOWN))
         self._stiffness.store(m, 0, m.constant(STIFFNESS))
@@ -177,21 +184,34 @@ class FrictionSemismooth:
         for i in m.loop(0, self.solver.contacts * 6, independent=True):
             self._law.store(m, i, zero)
         self._note_center(pending)
+        absolute = m.less_equal(tolerance, zero)
 
         def busy() -> Truth:
             return m.less(half, going.load(m, 0))
 
-        for _ in m.iterate(MOST_STEPS + MOST_PROXIMAL_STEPS, busy):
+        most = MOST_STEPS + MOST_PROXIMAL_STEPS
+        for _ in m.iterate(most + 1, busy):
             self._measure()
             # squares
-            largest = self._largest.load(m, 0)
+            largest, residual = self.largest.load(m, 0), self.residual.load(m, 0)
+            fresh = m.less(half, self._fresh.load(m, 0))
+            self._fresh.store(m, 0, zero)
+            for row, value in (
+                (self.before, residual),
+                (self.largest_before, largest),
+                (self.power_before, self.power.load(m, 0)),
+            ):
+                row.store(m, 0, m.choose(fresh, value, row.load(m, 0)))
+            far = m.less(m.mul(m.constant(NEAR_RESIDUAL**2), largest), residual)
+            far = m.both(m.both(fresh, near), m.either(far, m.less_equal(largest, zero)))
+            far = m.either(far, m.less(m.constant(most - 0.5), total.load(m, 0)))
+            going.store(m, 0, m.choose(far, zero, going.load(m, 0)))
             bound = m.mul(m.mul(tolerance, tolerance), largest)
             if least is not None:
                 bound = larger(m, bound, m.mul(least, least))
             slight = m.mul(m.constant(MAX_LAST_CHANGE * MAX_LAST_CHANGE), largest)
-            small = m.less_equal(self._residual.load(m, 0), bound)
+            small = m.less_equal(residual, bound)
             proximal = m.less(half, self._proximal.load(m, 0))
-            absolute = m.less_equal(tolerance, zero)
             stays = self._stays(absolute, proximal)
             # impulses that hold contacts only against each other change without end
             slight = m.either(stays, m.less_equal(self._change.load(m, 0), slight))
@@ -207,6 +227,8 @@ class FrictionSemismooth:
             for _ in m.iterate(1, lambda over=over: over):  # type: ignore[misc]
                 self._restart(settled, failed)
             moves = m.less(m.choose(over, one, zero), going.load(m, 0))
+            counted = m.choose(busy(), one, zero)
+            total.store(m, 0, m.add(total.load(m, 0), counted))
             for _ in m.iterate(1, lambda moves=moves: moves):  # type: ignore[misc]
                 for row in (self.solver.outcome.sweeps, steps):
                     row.store(m, 0, m.add(row.load(m, 0), m.choose(moves, one, zero)))
@@ -302,7 +324,7 @@ class FrictionSemismooth:
 
         m, solver = self.m, self.solver
         zero, one = m.constant(0.0), m.constant(1.0)
-        for row in (self._error, self._residual, self._largest):
+        for row in (self._error, self.residual, self.largest, self.power, self.worst):
             row.store(m, 0, zero)
         reach = m.mul(m.constant(4.0), solver.square())
         for group in solver.groups():
@@ -324,10 +346,16 @@ class FrictionSemismooth:
                         self._map.store(m, visit.k * 6 + place, x)
                     square = m.choose(near, length_square(m, miss), zero)
                     self._error.store(m, 0, m.add(self._error.load(m, 0), square))
-                    residual = visit.residual_of(u, p)
-                    for row, value in ((self._residual, residual), (self._largest, p)):
-                        size = m.choose(near, length_square(m, value), zero)
-                        row.store(m, 0, larger(m, row.load(m, 0), size))
+                    left = m.choose(near, length_square(m, visit.residual_of(u, p)), zero)
+                    worst = m.less(self.residual.load(m, 0), left)
+                    worst = m.choose(worst, m.number(visit.k), self.worst.load(m, 0))
+                    self.worst.store(m, 0, worst)
+                    power = m.choose(near, visit.power_of(u, p), zero)
+                    size = m.choose(near, length_square(m, p), zero)
+                    for row, value in (
+                        *((self.residual, left), (self.largest, size), (self.power, power)),
+                    ):
+                        row.store(m, 0, larger(m, row.load(m, 0), value))
 
     def _mapped(
         self, visit: Visit, u: Sequence[Number], p: Sequence[Number]
@@ -361,7 +389,7 @@ class FrictionSemismooth:
 
         m, solver = self.m, self.solver
         zero, one = m.constant(0.0), m.constant(1.0)
-        largest = self._largest.load(m, 0)
+        largest = self.largest.load(m, 0)
         some = m.less(zero, largest)
         share = m.sqrt(m.div(self._error.load(m, 0), m.choose(some, largest, one)))
         most, soft = m.constant(MOST_SOFTNESS), m.mul(m.constant(SOFTNESS), share)
@@ -454,12 +482,16 @@ class FrictionSemismooth:
         """Write the changes of impulses, and which share of them to take: all, half, and so on."""
         m, solver = self.m, self.solver
         one, half = m.constant(1.0), m.constant(0.5)
+        for i in m.loop(0, solver.size, independent=True):
+            self._pushed.store(m, i, m.constant(0.0))
         for group in solver.groups():
             for _ in self._if_near(self._some, group.number):
                 group.begin(self._step, reads=True)
+                group.clear(solver.wrench)
                 for visit in group.points():
-                    for _ in self._if_near(self._near, visit.k):
-                        self._move_contact(visit)
+                    for near in self._if_near(self._near, visit.k):
+                        self._move_contact(visit, near)
+                group.push(solver.wrench, self._pushed)
         error, before = self._error.load(m, 0), self._before.load(m, 0)
         proximal = m.less(half, self._proximal.load(m, 0))
         bound = m.choose(m.either(proximal, m.less(before, error)), error, before)
@@ -489,8 +521,8 @@ class FrictionSemismooth:
             self._searching.store(m, 0, left)
             self._trial.store(m, 0, m.mul(half, at))
 
-    def _move_contact(self, visit: Visit) -> None:
-        """Write how velocity and impulse of a contact change."""
+    def _move_contact(self, visit: Visit, near: Truth) -> None:
+        """Write how velocity and impulse of a contact change, and push the latter."""
         m = self.m
         w, c = visit.product(), self._loaded(self._move, visit.row, 3)
         xx, xy, yy, xn, yn, nn = self._loaded(self._law, visit.k * 6, 6)
@@ -502,6 +534,7 @@ class FrictionSemismooth:
         for axis, x in enumerate(moved):
             self._w.store(m, visit.row + axis, w[axis])
             self._move.store(m, visit.row + axis, x)
+        visit.collect([m.choose(near, x, m.constant(0.0)) for x in moved])
 
     def _trial_error(self, at: Number) -> Number:
         """Return |R|^2 after a share of the step."""
@@ -537,34 +570,36 @@ class FrictionSemismooth:
         zero = m.constant(0.0)
         self._change.store(m, 0, m.choose(moves, zero, self._change.load(m, 0)))
         at = self._at.load(m, 0)
-        for group in solver.groups():
-            for _ in self._if_near(self._some, group.number):
-                group.clear(solver.wrench)
-                for visit in group.points():
-                    for near in self._if_near(self._near, visit.k):
-                        taken, changes = m.both(moves, near), []
-                        for axis, x in enumerate(self._loaded(self._move, visit.row, 3)):
-                            changes.append(m.choose(taken, m.mul(at, x), zero))
-                            p = problem.p.load(m, visit.row + axis)
-                            # other cases keep the sign of a zero, too
-                            p = m.choose(taken, m.add(p, changes[axis]), p)
-                            problem.p.store(m, visit.row + axis, p)
-                        size, known = length_square(m, changes), self._change.load(m, 0)
-                        self._change.store(m, 0, larger(m, known, size))
-                        visit.collect(changes)
-                group.push(solver.wrench, problem.y)
+        for k in m.loop(0, solver.contacts):
+            for near in self._if_near(self._near, k):
+                taken, changes = m.both(moves, near), []
+                for axis, x in enumerate(self._loaded(self._move, k * 3, 3)):
+                    changes.append(m.choose(taken, m.mul(at, x), zero))
+                    p = problem.p.load(m, k * 3 + axis)
+                    # other cases keep the sign of a zero, too
+                    p = m.choose(taken, m.add(p, changes[axis]), p)
+                    problem.p.store(m, k * 3 + axis, p)
+                size, known = length_square(m, changes), self._change.load(m, 0)
+                self._change.store(m, 0, larger(m, known, size))
+        for i in m.loop(0, solver.size, independent=True):
+            y = problem.y.load(m, i)
+            y = m.choose(moves, m.add_product(at, self._pushed.load(m, i), y), y)
+            problem.y.store(m, i, y)
 
     def _note_slip(self, pending: Truth) -> None:
         """Write alpha of the contacts: how a point slips follows from its velocity."""
         m, problem, zero = self.m, self.solver.problem, self.m.constant(0.0)
-        for visit in self.solver.visits(reads=True):
-            p = visit.impulse()
-            u = visit.velocity()
-            slip, force = (m.add_product(x[0], x[0], m.mul(x[1], x[1])) for x in (u, p))
-            some = m.less(zero, force)
-            alpha = m.sqrt(m.div(slip, m.choose(some, force, m.constant(1.0))))
-            limit = m.mul(m.constant(1.0 - 1e-9), m.mul(problem.mu.load(m, visit.k), p[2]))
-            edge = m.less_equal(m.mul(limit, limit), force)
-            alpha = m.choose(m.both(some, edge), alpha, zero)
-            kept = problem.alpha.load(m, visit.k)
-            problem.alpha.store(m, visit.k, m.choose(pending, alpha, kept))
+        for k in m.loop(0, self.solver.contacts):
+            kept = problem.alpha.load(m, k)
+            problem.alpha.store(m, k, m.choose(pending, zero, kept))
+            for near in self._if_near(self._near, k):
+                p, u = (
+                    [row.load(m, k * 3 + axis) for axis in range(3)] for row in (problem.p, self._u)
+                )
+                slip, force = (m.add_product(x[0], x[0], m.mul(x[1], x[1])) for x in (u, p))
+                some = m.both(near, m.less(zero, force))
+                alpha = m.sqrt(m.div(slip, m.choose(some, force, m.constant(1.0))))
+                limit = m.mul(m.constant(1.0 - 1e-9), m.mul(problem.mu.load(m, k), p[2]))
+                edge = m.less_equal(m.mul(limit, limit), force)
+                alpha = m.choose(m.both(some, edge), alpha, zero)
+                problem.alpha.store(m, k, m.choose(pending, alpha, problem.alpha.load(m, k)))

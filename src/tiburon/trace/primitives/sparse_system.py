@@ -19,6 +19,9 @@ from tiburon.trace.primitives.primitive import Index, Machine, Memory, Number
 if TYPE_CHECKING:
     from tiburon.trace.primitives.friction import Group, Row, Visit
 
+BLOCK = 8
+"""Entries of a row that one vector holds, where one case is computed."""
+
 
 def elimination(size: int, supports: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
     """Return the order of elimination, and for each column those coupled to it that come later.
@@ -353,3 +356,160 @@ class UnsymmetricSystem(SparseSystem):
     def solve(self, x: Row) -> None:
         """Replace a right-hand side by the solution, after `factor`."""
         self._substitute(x, self._lower)
+
+
+class BlockedSystem(SparseSystem):
+    """The same as `UnsymmetricSystem`, bit for bit, in the vectors of one case.
+
+    Rows of both triangles are as long as the matrix, in blocks of the width of vectors; what is
+    before the diagonal has no meaning.
+    """
+
+    _is_symmetric = False
+
+    def __init__(self, m: Machine, layout: ContactLayout, size: int) -> None:
+        """Take memory for the matrix, and tables of its structure."""
+        from tiburon.trace.primitives.friction import Row
+
+        self.m, self.size = m, size
+        order, after = elimination(size, [group.support for group in layout.groups])
+        place = {column: k for k, column in enumerate(order)}
+        self._blocks = -(-size // BLOCK)
+        self._stride = BLOCK * self._blocks
+        self._order = m.table(order)
+        self._starts = m.table(list(itertools.accumulate(map(len, after), initial=0)))
+        self._after = m.table([*(i for x in after for i in x), 0])
+        self._block = m.table([k // BLOCK for k in range(size)])
+        groups = layout.groups
+        if layout.slots and not layout.own_columns:
+            groups = groups[: len(groups) - layout.slots + 1]
+        self._places = m.table([place[column] for group in groups for column in group.support])
+        # slots, whose columns follow each other in the order of elimination, start at the first
+        self._slot: int | None = None
+        if layout.slots and not layout.own_columns:
+            slot = [place[column] for column in groups[-1].support]
+            if slot == list(range(slot[0], slot[0] + len(slot))):
+                self._slot = slot[0]
+        rows = max(group.rows for group in layout.groups)
+        self._matrix, self._lower = (m.memory(size * self._stride) for _ in range(2))
+        self._law, self._entries = Row(m.memory(rows * rows)), m.memory(rows)
+        self._pulled, self._in_slots = (
+            [m.memory(rows * self._stride) for _ in range(2)] for _ in range(2)
+        )
+
+    def clear(self, diagonal: Number) -> None:
+        """Set the matrix to a multiple of 1."""
+        m = self.m
+        for part in (self._matrix, self._lower):
+            self._clear(part, self.size)
+            for k in m.loop(0, self.size):
+                m.store(part, k * (self._stride + 1), diagonal)
+        if self._slot is not None:
+            for part in self._in_slots:
+                self._clear(part, 3)
+
+    def _clear(self, memory: Memory, rows: int) -> None:
+        for block in self.m.loop(0, rows * self._blocks):
+            for j in self.m.abreast(BLOCK):
+                self.m.store(memory, j + block * BLOCK, self.m.constant(0.0))
+
+    def end_group(self, group: Group) -> None:
+        """Add B^T W B of a group."""
+        from tiburon.trace.primitives.friction import length_square
+
+        m, length = self.m, group.length
+        parts, first = self._pulled, None
+        if group.run.in_slots and self._slot is not None:
+            parts, first = self._in_slots, self._slot
+            for j in m.abreast(length):
+                self._pull(group, j, j + first, parts)
+        else:
+            for part in parts:
+                self._clear(part, group.rows)
+            for j in m.loop(0, length):
+                self._pull(group, j, m.lookup(self._places, group.offset + j), parts)
+        for i in m.loop(0, length):
+            column = [group.entry(row, i) for row in range(group.rows)]
+            # few joints move the bodies of a point
+            moves = m.less(m.constant(0.0), length_square(m, column))
+            for _ in m.iterate(1, lambda moves=moves: moves):  # type: ignore[misc]
+                place = i + first if first is not None else m.lookup(self._places, group.offset + i)
+                for row, x in enumerate(column):
+                    m.store(self._entries, row, x)
+                self._add_to_row(place, group.rows, parts)
+
+    def _pull(self, group: Group, j: Index, place: Index, parts: Sequence[Memory]) -> None:
+        """Write a column of W B, and of W^T B."""
+        m, size = self.m, group.rows
+        column = [group.entry(row, j) for row in range(size)]
+        law = [self._law.load(m, k) for k in range(size * size)]
+        for part, (across, along) in zip(parts, ((1, size), (size, 1)), strict=True):
+            for i in range(size):
+                total = m.mul(law[i * along], column[0])
+                for k in range(1, size):
+                    total = m.add_product(law[i * along + k * across], column[k], total)
+                m.store(part, place + i * self._stride, total)
+
+    def _add_to_row(self, place: Index, rows: int, parts: Sequence[Memory]) -> None:
+        """Add the products of a column of B with those from it on."""
+        m, start = self.m, place * self._stride
+        for block in m.loop(m.lookup(self._block, place), self._blocks):
+            for j in m.abreast(BLOCK):
+                at = j + block * BLOCK
+                for memory, pulled in zip((self._matrix, self._lower), parts, strict=True):
+                    total = m.load(memory, at + start)
+                    for row in range(rows):
+                        x = m.load(self._entries, row)
+                        total = m.add_product(x, m.load(pulled, at + row * self._stride), total)
+                    m.store(memory, at + start, total)
+
+    def factor(self) -> None:
+        """Eliminate all columns."""
+        m, one, stride = self.m, self.m.constant(1.0), self._stride
+        for k in m.loop(0, self.size):
+            row = k * stride
+            inverse = m.div(one, m.load(self._matrix, row + k))
+            m.store(self._matrix, row + k, inverse)
+            for number in m.loop(m.lookup(self._starts, k), m.lookup(self._starts, k + 1)):
+                i = m.lookup(self._after, number)
+                upper, lower = (
+                    m.mul(m.load(part, row + i), inverse) for part in (self._matrix, self._lower)
+                )
+                # contacts couple few of the velocities
+                coupled = m.less(m.constant(0.0), m.add_product(upper, upper, m.mul(lower, lower)))
+                for _ in m.iterate(1, lambda coupled=coupled: coupled):  # type: ignore[misc]
+                    m.store(self._entries, 0, lower)
+                    m.store(self._entries, 1, upper)
+                    self._subtract_row(i, i * stride, row)
+
+    def _subtract_row(self, place: Index, start: Index, row: Index) -> None:
+        """Subtract multiples of the row of a column from another one, from its diagonal on."""
+        m = self.m
+        for block in m.loop(m.lookup(self._block, place), self._blocks):
+            for j in m.abreast(BLOCK):
+                at = j + block * BLOCK
+                for number, memory in enumerate((self._matrix, self._lower)):
+                    factor, known = m.load(self._entries, number), m.load(memory, at + row)
+                    old = m.load(memory, at + start)
+                    m.store(memory, at + start, m.sub_product(factor, known, old))
+
+    def solve(self, x: Row) -> None:
+        """Replace a right-hand side by the solution, after `factor`."""
+        m, stride = self.m, self._stride
+        for k in m.loop(0, self.size):
+            row = k * stride
+            here = m.mul(m.load(self._matrix, row + k), x.load(m, m.lookup(self._order, k)))
+            for number in m.loop(m.lookup(self._starts, k), m.lookup(self._starts, k + 1)):
+                i = m.lookup(self._after, number)
+                column = m.lookup(self._order, i)
+                entry = m.load(self._lower, row + i)
+                x.store(m, column, m.sub_product(entry, here, x.load(m, column)))
+        total = m.memory(1)
+        for k in m.loop(0, self.size, down=True):
+            row, column = k * stride, m.lookup(self._order, k)
+            m.store(total, 0, x.load(m, column))
+            for number in m.loop(m.lookup(self._starts, k), m.lookup(self._starts, k + 1)):
+                i = m.lookup(self._after, number)
+                known, entry = x.load(m, m.lookup(self._order, i)), m.load(self._matrix, row + i)
+                m.store(total, 0, m.sub_product(entry, known, m.load(total, 0)))
+            x.store(m, column, m.mul(m.load(total, 0), m.load(self._matrix, row + k)))
