@@ -54,7 +54,7 @@ import numpy as np
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.contact.active import WIDTH, ActivePoints, too_many
+from tiburon.contact.active import GEOMETRY, ActivePoints, too_many
 from tiburon.contact.candidates import Surface
 from tiburon.contact.geometry.vectors import perpendicular
 from tiburon.contact.rows import (
@@ -1600,9 +1600,7 @@ def _posed_slots(
     def posed(
         shared: list[Scalar],
         point: list[Scalar],
-        material: list[Scalar],
         state: list[Scalar],
-        bodies: list[Scalar],
         first: list[Scalar],
         second: list[Scalar],
     ) -> list[list[Scalar]]:
@@ -1610,7 +1608,8 @@ def _posed_slots(
         (h,), v, v_free, v_start, roots, L, columns, allowed = (
             shared[start : start + size] for start, size in zip(starts, sizes, strict=False)
         )
-        gap, there, *rest = point
+        gap, there, *rest = point[:GEOMETRY]
+        material = point[GEOMETRY:-2]
         n, on_first, on_second = (tuple(rest[k : k + 3]) for k in (0, 3, 6))
         share, before, jump = rest[9], tuple(rest[10:13]), rest[13]
         t = perpendicular(n)
@@ -1711,16 +1710,13 @@ def _posed_slots(
 
     count = len(points.gaps)
     bodies = len(points.masks) // axis_count
-    # the place of both numbers of bodies among what is read
-    surface_width, state_width = (len(x) // count for x in (points.surfaces, states))
-    at = WIDTH + surface_width + state_width
+    # the numbers of both bodies come last in a row
+    each = len(points.rows[0])
     tables = [
-        (RowTable(count, WIDTH, ROW), points.table),
-        (RowTable(count, surface_width, ROW), points.surfaces),
-        (RowTable(count, state_width, ROW), states),
-        (RowTable(count, 2, ROW), points.bodies),
-        (RowTable(bodies, axis_count, at), points.masks),
-        (RowTable(bodies, axis_count, at + 1), points.masks),
+        (RowTable(len(points), each, SLOT), [x for row in points.rows for x in row]),
+        (RowTable(count, len(states) // count, ROW), states),
+        (RowTable(bodies, axis_count, each - 2), points.masks),
+        (RowTable(bodies, axis_count, each - 1), points.masks),
     ]
     shared = [
         h,
