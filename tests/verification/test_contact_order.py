@@ -247,6 +247,22 @@ def test_elastic_boxes_that_spin_fast_keep_their_energy():
     assert (np.abs(found - found[0]) / found[0]).max() < 1e-6
 
 
+@pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
+def test_momentum_of_drops_follows_from_the_recorded_forces(restitution):
+    """In steps that are parted at collisions, and in those whose bounces are slow, too."""
+    shape, size = SHAPES["box"]
+    model = tb.Model("drop", [free("box", shape, 2.0, size)])
+    world = tb.World(ground=tb.Ground(static_friction=0.5, restitution=restitution))
+    run, _ = dropped(model, world, 8, seed=2)
+    turn, v = run.q[..., :4], run.v[..., 3:]
+    # in world axes: v + 2 w (u x v) + 2 u x (u x v)
+    across = 2.0 * np.cross(turn[..., 1:], v)
+    momentum = 2.0 * (v + turn[..., :1] * across + np.cross(turn[..., 1:], across))
+    forces = run.get("contact_force").values[1:].sum(axis=-2) + 2.0 * np.array([0.0, 0.0, -9.81])
+    missed = np.diff(momentum, axis=0) - 1e-3 * forces
+    assert np.abs(missed).max() < 1e-9 * np.abs(momentum).max()
+
+
 def ground(kind, friction, restitution):
     """Return level ground, or hills of the size of the bodies."""
     surface = {"static_friction": friction, "restitution": restitution}

@@ -1350,7 +1350,12 @@ def rigid_step(
         ),
         1.0,
     )
-    p, y, change = ([elastic * x for x in values] for values in (p, y, change))
+    held = [
+        *guess,
+        *(0.0 for _ in range(3 * len(joints))),
+        *(x for one in turns for x in one.guess),
+    ]
+    p, y, change = _returned(elastic, p, y, change, acted, held, acting)
     moved = compliance.response(change)
     # points on the cone without slip stick, too: forces of many points are not unique
     # without friction nothing sticks, and impulses do not show whether points slip
@@ -1860,7 +1865,8 @@ def _active_step(
         lambda: _elastic_share(compliance, v_free, change, found.approach, found.hold, own),
         1.0,
     )
-    p, y, change = ([elastic * x for x in values] for values in (p, y, change))
+    held = [*(0.0 for _ in range(3 * fixed)), *guess]
+    p, y, change = _returned(elastic, p, y, change, acted, held, acting)
     moved = compliance.response(change)
     v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
     (own, moments), (slip, _) = _divided(p[3 * fixed :], 3, n), _divided(slip[fixed:], 1, n)
@@ -2024,6 +2030,29 @@ def _elastic_share(
         taken = taken + np.where(speed > RESTING_SHARE, p[3 * k + 2] * own, 0.0)
     allowed = _ratio(-taken - linear, square)
     return np.where(allowed > LEAST_ELASTIC_SHARE, np.minimum(allowed, 1.0), 1.0)
+
+
+def _returned(
+    elastic: Scalar,
+    p: Sequence[Scalar],
+    y: Sequence[Scalar],
+    change: Sequence[Scalar],
+    acted: Sequence[Scalar],
+    held: Sequence[Scalar],
+    acting: ActingForces | None,
+) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+    """Return p, A^T p and its change with a share of what impulses change.
+
+    The rest is the impulses of the last step, `held`, where these act: A^T p less its change.
+    """
+    rest: Scalar = 0.0
+    if acting is not None:
+        rest = np.where(acting.act > 0.5, 1.0 - elastic, 0.0)
+    return (
+        [elastic * a + rest * b for a, b in zip(p, held, strict=True)],
+        [elastic * a + (1.0 - elastic) * b for a, b in zip(y, acted, strict=True)],
+        [elastic * x for x in change],
+    )
 
 
 def _bounced(
