@@ -243,6 +243,9 @@ class Element:
     is_located: ClassVar[bool] = False
     """Whether what it touches is located outside of compiled code."""
 
+    states_last: ClassVar[bool] = False
+    """Whether its discrete states follow those of all other elements, first of all contacts."""
+
     stops_joints: ClassVar[bool] = False
     """Whether it stops joints at their limits."""
 

@@ -24,7 +24,7 @@ from tiburon.contact.rows import PointRows, contact_geometry, may_touch, swept_r
 from tiburon.model import Model, Plan
 from tiburon.record import field, record
 from tiburon.spatial import Scalar, Scalars
-from tiburon.trace.primitives.active_rows import picked_rows, spread_rows
+from tiburon.trace.primitives.active_rows import active_rows, picked_rows, spread_rows
 from tiburon.trace.regions import where_needed
 
 LAWS = ("coulomb", "convex")
@@ -167,12 +167,13 @@ class RigidContactElement(ContactElement):
         """
         return may_touch(plans, start, (end,), self.candidates, p)
 
-    def chooses_points(self, plan: Plan) -> bool:
+    def chooses_points(self, plan: Plan, *, few: bool) -> bool:
         """Return whether contact of a step is that of the points that come near.
 
-        Prescribed motion of joints that a model has needs the rows of all points.
+        Prescribed motion of joints that a model has needs the rows of all points. `few` states
+        whether points of few bodies are chosen, too.
         """
-        return not plan.depends_on_time and chooses(plan, self.candidates)
+        return not plan.depends_on_time and chooses(plan, self.candidates, few=few)
 
     def approach(
         self,
@@ -243,7 +244,9 @@ class RigidContactElement(ContactElement):
             squares = [_square(force) for force in found.forces]
             raised = [(np.maximum(a, b),) for (a,), b in zip(own_peaks, squares, strict=True)]
             peaks = tuple(spread_rows(points.places, raised, before))
+            least = points.least
         else:
+            least = functools.reduce(np.minimum, gaps)
             peaks = self.raised_peaks(z, [_square(state.mean) for state in found.states])
         *_, largest, place, depth, deepest, when = z[self.own_states]
         larger = found.residual > largest
@@ -252,9 +255,10 @@ class RigidContactElement(ContactElement):
         acts = np.where(found.lasts, np.where(acted, 2.0, 1.0), 0.0)
         acts = np.where(acted & found.differs, REVISED, acts)
         largest, place = (np.where(larger, a, b) for a, b in ((own[0], largest), (own[2], place)))
-        least = functools.reduce(np.minimum, gaps)
         depths = where_needed(
-            -least > depth, lambda: (-least, _place(gaps, least), time), (depth, deepest, when)
+            -least > depth,
+            lambda: (-least, _place(gaps, least, chosen=active), time),
+            (depth, deepest, when),
         )
         return found, (*after, *own, acts, largest, place, *depths, *peaks), tuple(at_end)
 
@@ -304,11 +308,14 @@ class RigidContactElement(ContactElement):
         joints = self.peak_states.stop
         begins = (z[self._act] < 0.5 * START) & (trial[self._act] > 0.5)
         differs = trial[self._act] < 0.5 * (START + REVISED)
-        forces, points = self.acting(trial)[1], trial[len(z) - self._ends :]
+        ends = len(z) - self._ends
+        forces = self.acting(trial)[1]
         still = (0.0,) * len(forces)
-        before = (*z[: self._act], 0.0, *z[self._act + 1 : joints])
-        first, none = (*before, *forces, *still, *points), self.at_rest(z)
-        revised = tuple(np.where(differs, a, b) for a, b in zip(none, first, strict=True))
+        # many points have thousands of states, which loops copy
+        acting: tuple[Scalars, Scalars] = where_needed(
+            differs, lambda: (still, tuple(z[ends:])), (tuple(forces), tuple(trial[ends:]))
+        )
+        revised = (*z[: self._act], 0.0, *z[self._act + 1 : joints], *acting[0], *still, *acting[1])
         return begins | differs, revised
 
     def mean_forces(self, z: Scalars) -> Scalars:
@@ -349,8 +356,13 @@ class RigidContactElement(ContactElement):
         return (*(0.0,) * ends, *z[ends:joints], *(0.0,) * len(z[joints:]))
 
 
-def _place(values: Scalars, value: Scalar) -> Scalar:
-    """Return the number of the first of the values that is a given one."""
+def _place(values: Scalars, value: Scalar, *, chosen: bool) -> Scalar:
+    """Return the number of the first of the values that is a given one, the least.
+
+    Where points are chosen among many, by a loop.
+    """
+    if chosen:
+        return active_rows(values, value, value, 1)[0][0]
     found: Scalar = 0.0
     for place in reversed(range(len(values))):
         found = np.where(values[place] <= value, float(place), found)

@@ -54,7 +54,7 @@ import numpy as np
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.contact.active import WIDTH, ActivePoints, too_many
+from tiburon.contact.active import GEOMETRY, ActivePoints, too_many
 from tiburon.contact.candidates import Surface
 from tiburon.contact.geometry.vectors import perpendicular
 from tiburon.contact.rows import (
@@ -219,6 +219,9 @@ class BoundRow(NamedTuple):
 
     sign: Scalar = 1.0
     """Sign of the joint force of the stop."""
+
+    restitution: Scalar = 0.0
+    """Poisson's coefficient of a stop."""
 
     softness: Scalar | None = None
     """Velocity along the row per impulse that friction lets pass; None for none."""
@@ -1312,7 +1315,7 @@ def rigid_step(
             *(one.closing.share for one in joints),
             *(closing[k].share for k in owners),
             *(surface.restitution for surface in surfaces),
-            *(0.0 for _ in joints),
+            *(bound.restitution for bound in bounds),
             *(surfaces[k].restitution for k in owners),
             *problem.ends,
             *(one.end for one in joints),
@@ -1339,13 +1342,15 @@ def rigid_step(
     p, y, shifts, slip, acted, (fastest, *report) = _parts(found, total, compliance.size)
     change = [a - b for a, b in zip(y, acted, strict=True)]
     shifted = compliance.response([a - 0.5 * b for a, b in zip(shifts, acted, strict=True)])
-    approach = [one.approach for one in closing]
-    bounced = _bounced(approach, [one.restitution for one in surfaces], p)
+    elastic_rows = [*(x.restitution for x in surfaces), *(x.restitution for x in bounds)]
+    closes = [*closing, *(one.closing for one in joints)]
+    approach = [one.approach for one in closes]
+    bounced = _bounced(approach, elastic_rows, p)
     bounces = functools.reduce(np.maximum, bounced, 0.0) > 0.5
     elastic = where_needed(
         bounces,
         lambda: _elastic_share(
-            compliance, v_free, change, approach, [one.hold for one in closing], p
+            compliance, v_free, change, approach, elastic_rows, [one.hold for one in closes], p
         ),
         1.0,
     )
@@ -1360,7 +1365,7 @@ def rigid_step(
     # without friction nothing sticks, and impulses do not show whether points slip
     still, per_time = MIN_SLIP_SHARE * MIN_SLIP_SHARE * fastest, -1.0 / h
     # impulses without a normal part are none
-    pushed, opened = _opened(bounced, p[: 3 * count])
+    pushed, opened = _opened(bounced[:count], p[: 3 * count])
     given = [
         (
             point.axes,
@@ -1392,7 +1397,7 @@ def rigid_step(
     for k, owner in enumerate(owners):
         worst = np.where(worst == float(first + k), float(owner), worst)
     pushes = p[3 * count :]
-    lands = _lands([*closing, *(one.closing for one in joints)], p)
+    lands = _lands(closes, p)
     return RigidStep(
         v_after,
         after,
@@ -1626,9 +1631,7 @@ def _posed_slots(
     def posed(
         shared: list[Scalar],
         point: list[Scalar],
-        material: list[Scalar],
         state: list[Scalar],
-        bodies: list[Scalar],
         first: list[Scalar],
         second: list[Scalar],
     ) -> list[list[Scalar]]:
@@ -1636,7 +1639,8 @@ def _posed_slots(
         (h,), v, v_free, v_start, roots, L, columns, allowed = (
             shared[start : start + size] for start, size in zip(starts, sizes, strict=False)
         )
-        gap, there, *rest = point
+        gap, there, *rest = point[:GEOMETRY]
+        material = point[GEOMETRY:-2]
         n, on_first, on_second = (tuple(rest[k : k + 3]) for k in (0, 3, 6))
         share, before, jump = rest[9], tuple(rest[10:13]), rest[13]
         t = perpendicular(n)
@@ -1738,16 +1742,13 @@ def _posed_slots(
 
     count = len(points.gaps)
     bodies = len(points.masks) // axis_count
-    # the place of both numbers of bodies among what is read
-    surface_width, state_width = (len(x) // count for x in (points.surfaces, states))
-    at = WIDTH + surface_width + state_width
+    # the numbers of both bodies come last in a row
+    each = len(points.rows[0])
     tables = [
-        (RowTable(count, WIDTH, ROW), points.table),
-        (RowTable(count, surface_width, ROW), points.surfaces),
-        (RowTable(count, state_width, ROW), states),
-        (RowTable(count, 2, ROW), points.bodies),
-        (RowTable(bodies, axis_count, at), points.masks),
-        (RowTable(bodies, axis_count, at + 1), points.masks),
+        (RowTable(len(points), each, SLOT), [x for row in points.rows for x in row]),
+        (RowTable(count, len(states) // count, ROW), states),
+        (RowTable(bodies, axis_count, each - 2), points.masks),
+        (RowTable(bodies, axis_count, each - 1), points.masks),
     ]
     shared = [
         h,
@@ -1831,7 +1832,7 @@ def _active_step(
             *_repeated(found.approach, 1 + n),
             *(one.closing.share for one in joints),
             *_repeated(found.share, 1 + n),
-            *(0.0 for _ in joints),
+            *(bound.restitution for bound in bounds),
             *_repeated(found.restitution, 1 + n),
             *(one.end for one in joints),
             *ends,
@@ -1857,11 +1858,16 @@ def _active_step(
     change = [a - b for a, b in zip(y, acted, strict=True)]
     shifted = compliance.response([a - 0.5 * b for a, b in zip(shifts, acted, strict=True)])
     own, _ = _divided(p[3 * fixed :], 3, n)
-    bounced = _bounced(found.approach, found.restitution, own)
+    stops = [one.closing for one in joints]
+    approach = [*(one.approach for one in stops), *found.approach]
+    hold = [*(one.hold for one in stops), *found.hold]
+    elastic_rows = [*(bound.restitution for bound in bounds), *found.restitution]
+    every = [*p[: 3 * fixed], *own]
+    bounced = _bounced(approach, elastic_rows, every)
     bounces = functools.reduce(np.maximum, bounced) > 0.5
     elastic = where_needed(
         bounces,
-        lambda: _elastic_share(compliance, v_free, change, found.approach, found.hold, own),
+        lambda: _elastic_share(compliance, v_free, change, approach, elastic_rows, hold, every),
         1.0,
     )
     held = [*(0.0 for _ in range(3 * fixed)), *guess]
@@ -1869,7 +1875,7 @@ def _active_step(
     moved = compliance.response(change)
     v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
     (own, moments), (slip, _) = _divided(p[3 * fixed :], 3, n), _divided(slip[fixed:], 1, n)
-    pushed, opened = _opened(bounced, own)
+    pushed, opened = _opened(bounced[fixed:], own)
     still, per_time = MIN_SLIP_SHARE * MIN_SLIP_SHARE * fastest, -1.0 / h
 
     def after(shared: list[Scalar], axes: list[Scalar], *rest: list[Scalar]) -> Any:
@@ -2005,6 +2011,7 @@ def _elastic_share(
     v: Sequence[Scalar],
     change: Sequence[Scalar],
     approach: Sequence[Scalar],
+    restitution: Sequence[Scalar],
     hold: Sequence[Scalar],
     p: Sequence[Scalar],
 ) -> Scalar:
@@ -2017,6 +2024,7 @@ def _elastic_share(
         v: Velocity that impulses change.
         change: A^T p, without what acted within the step.
         approach: Share of the speed of approach in what each point removes.
+        restitution: Coefficient of each point.
         hold: What forces add to the speed of approach of each point.
         p: Impulses of the points.
     """
@@ -2025,8 +2033,10 @@ def _elastic_share(
     square = 0.5 * _sum_of_products(change, change)
     # forces take from what has bounced what they gave before
     taken: Scalar = 0.0
-    for k, (speed, own) in enumerate(zip(approach, hold, strict=True)):
-        taken = taken + np.where(speed > RESTING_SHARE, p[3 * k + 2] * own, 0.0)
+    for k, (speed, e, own) in enumerate(zip(approach, restitution, hold, strict=True)):
+        # a bounce that would end within the step is none: its impulse balances the forces
+        leaves = (speed > RESTING_SHARE) & ((1.0 + e) * speed >= 1.0)
+        taken = taken + np.where(leaves, p[3 * k + 2] * own, 0.0)
     allowed = _ratio(-taken - linear, square)
     return np.where(allowed > LEAST_ELASTIC_SHARE, np.minimum(allowed, 1.0), 1.0)
 

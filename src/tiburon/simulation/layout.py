@@ -10,6 +10,7 @@ Symbols:
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -137,11 +138,12 @@ class Layout:
         if self.own_names:
             start += called(control.initial_state, model)
         self.x0 = np.array(start, dtype=np.float64)
+        in_order = sorted(self.elements, key=attrgetter("states_last"))
         self.z_names = unique_names(
             "discrete state",
-            [*(n for e in self.elements for n in e.discrete_state_names(model)), *self.own_z_names],
+            [*(n for e in in_order for n in e.discrete_state_names(model)), *self.own_z_names],
         )
-        first = [z for e in self.elements for z in e.initial_discrete_state(model)]
+        first = [z for e in in_order for z in e.initial_discrete_state(model)]
         self.z0 = np.array([*first, *self.first_control_states()], dtype=np.float64)
         if self.z_names and not steps:
             found = [e.name for e in self.elements if e.discrete_state_names(model)]
@@ -286,12 +288,20 @@ def _placed(
     model: Model, elements: Sequence[Element], tables: Sequence[tuple[Table, ...]]
 ) -> Iterator[Placed[Element]]:
     """Yield each element with the places of its values."""
-    ends = [0, model.nv, 0, 0, 0]
-    for e, own in zip(elements, tables, strict=True):
-        names = (e.state_names(model), e.command_names(model), e.discrete_state_names(model))
+    ends = [0, model.nv, 0, 0]
+    held = [len(e.discrete_state_names(model)) for e in elements]
+    last = sum(n for n, e in zip(held, elements, strict=True) if not e.states_last)
+    first = 0
+    for e, own, n in zip(elements, tables, held, strict=True):
+        names = (e.state_names(model), e.command_names(model))
         counts = (*map(len, names), len(e.parameters()), HANDLE * len(own))
         begins, ends = ends, [end + count for end, count in zip(ends, counts, strict=True)]
-        yield Placed(e, *map(slice, begins, ends))
+        x, u, p, handles = map(slice, begins, ends)
+        if e.states_last:
+            z, last = slice(last, last + n), last + n
+        else:
+            z, first = slice(first, first + n), first + n
+        yield Placed(e, x, u, z, p, handles)
 
 
 def called(thing: Any, *given: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.joint_laws import JointLaws
+from tiburon.actuation.point_spring import StiffSprings
 from tiburon.actuation.soft_loops import SoftLoops
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.contact.rigid import Impact
@@ -219,7 +220,7 @@ class Stepping:
                 q, w = parted.held_advance(system, method, manifold, under(u), start, h, time)
             else:
                 q, w, memory = method.advance(manifold, under(u, start), *start, h, time)
-            ends = JointLaws, SoftLoops
+            ends = JointLaws, SoftLoops, StiffSprings
             if system.ends_in_contact or any(system.find(kind) is not None for kind in ends):
                 q, w, held, impact = end_of_step(
                     system,
@@ -231,6 +232,7 @@ class Stepping:
                     time,
                     p,
                     explicit=implicit is None,
+                    few=reuses,
                 )
             if (system.model.loops or system.prescribes) and settles:
                 q, w = settled(q, w, time + h)

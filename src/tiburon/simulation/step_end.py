@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.actuator_drive import MotorDrive
 from tiburon.actuation.joint_laws import HeldLaw, JointLaws
+from tiburon.actuation.point_spring import StiffSprings
 from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.actuation.soft_loops import SoftLoops
 from tiburon.contact.active import ActivePoints
@@ -124,7 +126,7 @@ class LawTerms(NamedTuple):
                 force = law.linear_force(law.measured(q, v), law.ratio * v1[i], h)
                 last = law.forces[law.law.linear_name]
                 if binds and law.law.is_bounded:
-                    found.names.append((k, "servo_force"))
+                    found.names.append((k, law.law.linear_name))
                     found.bounds.append(law.soft_row(force, law.ratio * v1[i], h))
                     _add(found.removed, i, law.ratio * h * (law.middle - last))
                 else:
@@ -133,9 +135,11 @@ class LawTerms(NamedTuple):
                 if gain:
                     _add(found.change, i, law.ratio * law.ratio * law.stage_inertia * gain[i])
             found.forces.append(force)
-            for name, bound in law.bounds(q, v, h):
+            rows = tuple(law.bounds(q, v, h))
+            for name, bound in rows:
                 found.names.append((k, name))
                 found.bounds.append(bound)
+            for name in dict.fromkeys(name for name, _ in rows):
                 _add(found.removed, i, -law.ratio * h * law.forces[name])
         return found
 
@@ -224,6 +228,7 @@ def end_of_step(
     p: Scalars,
     *,
     explicit: bool = True,
+    few: bool = True,
 ) -> tuple[Scalars, Scalars, Scalars, Impact]:
     """Return configuration, velocities with inner states, and held values at the end of a step.
 
@@ -239,6 +244,7 @@ def end_of_step(
         time: Time at its start [s].
         p: Run-time parameters of the elements.
         explicit: Whether accelerations at the stages were those with added armatures.
+        few: Whether contact points of few bodies are chosen: derivatives are those of all.
     """
     nv, (q, w), (q1, w1) = system.model.nv, start, after
     v, z = w[:nv], tuple(u[system.discrete])
@@ -246,9 +252,12 @@ def end_of_step(
     h = np.maximum(h, SHORTEST_STEP)
 
     def ended(*, binds: bool, touches: bool = False) -> _Ended:
-        """Return the end of the step, with friction and stops or without, and with contacts."""
+        """Return the end of the step, with friction and stops or without, and with contacts.
+
+        Where contacts are not part of it, the states are those of all else alone.
+        """
         if not (binds or linear):
-            return _Ended(q1, tuple(w1[:nv]), states_after(None, None), 1.0)
+            return _Ended(q1, tuple(w1[:nv]), _law_states(system, None, None, z, h), 1.0)
         posed = posed_end(
             system,
             manifold,
@@ -261,6 +270,7 @@ def end_of_step(
             binds=binds,
             touches=touches,
             explicit=explicit,
+            few=few,
         )
         exceeds = 0.0 if binds else _exceeds(posed, h)
         found, states, at_end = solved_end(system, posed, u, h, time) if binds else (None, (), ())
@@ -287,10 +297,12 @@ def end_of_step(
                 forces = tuple(np.where(found.lasts, x / h, 0.0) for x in impulses)
                 states = (*states, *manifold.reexpress(forces, q1, neutral))
             states = (*states, *at_end)
-        return _states_after(system, posed, found, states, z, h)
+        others = _law_states(system, posed, found, z, h)
+        return _states_after(system, z, states, others) if states else others
 
     held = _held(system, start, after, u, time, h, p)
-    linear = system.find(SoftLoops) is not None or any(law.law.is_linear for law in held)
+    soft = system.find(SoftLoops) is not None or system.find(StiffSprings) is not None
+    linear = soft or any(law.law.is_linear for law in held)
     v1 = w1[:nv]
     binds: Any = LawTerms.of(held, q, v, v1, h, (), binds=False).may_bind(v1, h)
     near: Any = False
@@ -298,13 +310,11 @@ def end_of_step(
         near = _may_touch(system, q, q1, v, h, time, p)
     if near is not True:
         # what is near something has the problem of all rows, the others that of their joints
-        alone = _both(binds, _opposite(near))
         ways: tuple[tuple[Any, Callable[[], _Ended]], ...] = (
-            (near, lambda: ended(binds=True, touches=True)),
-            (alone, lambda: ended(binds=True)),
+            (_both(binds, _opposite(near)), lambda: ended(binds=True)),
             (_both(_opposite(binds), _opposite(near)), lambda: ended(binds=False)),
         )
-        found = _Ended(q1, tuple(w1[:nv]), z, 1.0)
+        found = _Ended(q1, tuple(w1[:nv]), _law_states(system, None, None, z, h), 1.0)
         for condition, way in ways:
             if condition is True:
                 found = way()
@@ -313,12 +323,17 @@ def end_of_step(
                 found = where_needed(condition, way, found)
         if binds is not True and any(law.law.is_bounded for law in held):
             found = where_needed(found.exceeds > 0.5, lambda: ended(binds=True), found)
+        # states of hundreds of points pass through one region only
+        found = found._replace(z=_states_after(system, z, (), found.z))
+        if near is not False:
+            found = where_needed(near, lambda: ended(binds=True, touches=True), found)
     else:
         found = ended(binds=True, touches=True)
     unsolved = UNSOLVED_CONTACT if system.find(JointLaws) is None else UNSOLVED_JOINTS
     q_end = tuple(require(found.good > 0.5, x, unsolved) for x in found.q)
+    x_end = _states_of_windings(system, held, v, found.v, w1[nv:], h)
     held_values = (*u[: system.discrete.start], *found.z)
-    return q_end, (*found.v, *w1[nv:]), held_values, found.impact
+    return q_end, (*found.v, *x_end), held_values, found.impact
 
 
 def _opposite(condition: Any) -> Any:
@@ -361,7 +376,32 @@ def _held(
             ends.append(commands_at(system, *after, u, time + h))
         share = 1.0 / len(ends)
         commands = {name: share * sum(end[k] for end in ends) for name, k in places.items()}
-    return element.held(system.model, p[laws.p], u[system.discrete][laws.z], commands)
+    x = start[1][system.model.nv :]
+    currents = {name: x[k] for name, k in _windings(system).items()}
+    return element.held(system.model, p[laws.p], u[system.discrete][laws.z], commands, currents)
+
+
+def _windings(system: "System") -> dict[str, int]:
+    """Return the places of the currents of motors that act at the ends of steps, by actuator."""
+    return {
+        one.element.name: one.x.start
+        for one in system.placed
+        if isinstance(one.element, MotorDrive) and one.element.at_ends and one.state_count
+    }
+
+
+def _states_of_windings(
+    system: "System", held: list[HeldLaw], v: Scalars, after: Scalars, x: Scalars, h: Scalar
+) -> Scalars:
+    """Return continuous states with currents at the end of a step between two velocities."""
+    found, places = list(x), _windings(system)
+    for law in held:
+        if law.winding is not None and law.winding.L is not None:
+            assert law.law.actuator is not None
+            part, i = law.weight(h), law.variable
+            speed = law.ratio * (v[i] + part * (after[i] - v[i]))
+            found[places[law.law.actuator.name]] = law.winding.current_after(speed, part, h)
+    return tuple(found)
 
 
 def _exceeds(posed: StepEnd, h: Scalar) -> Scalar:
@@ -406,12 +446,14 @@ def posed_end(
     binds: bool = True,
     touches: bool = True,
     explicit: bool = True,
+    few: bool = True,
     whole: bool = False,
 ) -> StepEnd:
     """Return the problem at the end of a step; arguments of `end_of_step`.
 
     `binds` states whether friction and stops are part of it, `touches` whether contacts are,
-    `whole` whether all contact points are, where steps choose among many.
+    `whole` whether all contact points are, where steps choose among them; `few` whether they do
+    among those of few bodies.
     """
     (q, w), (q1, w1), nv = start, after, system.model.nv
     v, v1 = w[:nv], tuple(w1[:nv])
@@ -424,7 +466,7 @@ def posed_end(
     for joint in system.prescribed(time + h, p):
         fixed += [i for i, _ in joint.accelerations]
         v1 = (*v1[: joint.v], *joint.sample[1], *v1[fixed[-1] + 1 :])
-    closes = system.held_loops.method.projects
+    closes = bool(system.model.loops) and system.held_loops.method.projects
     jacobian, cut = (closes and system.held_loops.rows(plan, q1, w[nv:])) or ((), MIN_CUT)
     bounds = terms.bounds if binds else ()
     soft = soft_terms(system, plan, (q, v), (q1, v1), u, h, time, p)
@@ -449,7 +491,7 @@ def posed_end(
         neutral = tuple(system.model.neutral())
         whole_arms, at_end = (manifold.reexpress(one, neutral, q1) for one in forces)
         acting = ActingForces(act, *(tuple(h * x for x in one) for one in (whole_arms, at_end)))
-        if not whole and element.chooses_points(plan):
+        if not whole and element.chooses_points(plan, few=few):
             compliance = compliance_at(ActivePoints())
             assert compliance.felt is not None
             taken = compliance.response(compliance.felt(dict(enumerate(acting.joint_impulses))))
@@ -542,37 +584,59 @@ def solved_end(
     )
 
 
-def _states_after(
-    system: "System",
-    posed: StepEnd | None,
-    found: RigidStep | None,
-    states: Scalars,
-    z: Scalars,
-    h: Scalar,
-) -> Scalars:
-    """Return the discrete states after a step: the mean forces of all laws and the contacts.
+def _states_after(system: "System", z: Scalars, contacts: Scalars, others: Scalars) -> Scalars:
+    """Return the discrete states after a step, those of contacts that are apart if there are none.
 
-    `found` is None where friction, stops and contacts do not act, `posed` where nothing does.
+    Args:
+        system: The robot.
+        z: Those before it.
+        contacts: Those of contacts after it, where something touches.
+        others: Those of `_law_states`.
     """
     after = list(z)
     rigid = system.find(RigidContactElement)
     if rigid is not None:
-        after[rigid.z] = states or rigid.element.states_apart(z[rigid.z])
-    laws = system.find(JointLaws)
-    soft = system.find(SoftLoops)
-    if soft is not None and posed is not None and posed.soft is not None:
-        v = posed.v_free if found is None else found.v
-        after[soft.z] = posed.soft.forces_after(
-            tuple(a - b for a, b in zip(v, posed.v1, strict=True))
-        )
-    if laws is None:
-        return tuple(after)
-    at_z = laws.z
-    own = z[at_z]
-    after[at_z] = (*(0.0 for _ in own[:-1]), own[-1])
-    if posed is not None:
-        after[at_z] = _forces_after(posed, found, own, h)
+        after[rigid.z] = contacts or rigid.element.states_apart(z[rigid.z])
+    used = 0
+    for place in _law_places(system):
+        end = used + place.stop - place.start
+        after[place] = others[used:end]
+        used = end
     return tuple(after)
+
+
+def _law_places(system: "System") -> list[slice]:
+    """Return the places of the states of soft loops, of stiff springs and of laws of joints."""
+    found = system.find(SoftLoops), system.find(StiffSprings), system.find(JointLaws)
+    return [one.z for one in found if one is not None]
+
+
+def _law_states(
+    system: "System", posed: StepEnd | None, found: RigidStep | None, z: Scalars, h: Scalar
+) -> Scalars:
+    """Return the states of soft loops, stiff springs and laws of joints: their mean forces.
+
+    `found` is None where friction, stops and contacts do not act, `posed` where nothing does.
+    """
+    states: list[Scalar] = []
+    soft, springs = system.find(SoftLoops), system.find(StiffSprings)
+    laws = system.find(JointLaws)
+    held = [*(() if soft is None else z[soft.z])]
+    count = len(held)
+    held += [-x for x in (() if springs is None else z[springs.z])]
+    if held and posed is not None and posed.soft is not None:
+        v = posed.v_free if found is None else found.v
+        change = tuple(a - b for a, b in zip(v, posed.v1, strict=True))
+        held = posed.soft.forces_after(change)
+    # springs pull against the rate of their length
+    states += [*held[:count], *(-x for x in held[count:])]
+    if laws is not None:
+        own = z[laws.z]
+        if posed is None:
+            states += (*(0.0 for _ in own[:-1]), own[-1])
+        else:
+            states += _forces_after(posed, found, own, h)
+    return tuple(states)
 
 
 def _forces_after(posed: StepEnd, found: RigidStep | None, z: Scalars, h: Scalar) -> list[Scalar]:
@@ -594,6 +658,8 @@ def _forces_after(posed: StepEnd, found: RigidStep | None, z: Scalars, h: Scalar
             elif bound.friction is None:
                 # what a collision takes does not act on
                 force = np.where(found.lands, 0.0, bound.sign * force)
+                # both ends of a narrow range
+                force = after[k][name] + force
             after[k][name] = force
     largest = z[-1]
     values = [x for own in after for x in own.values()]

@@ -297,10 +297,11 @@ class System(Layout):
 
         With `contact` only those of contacts with known forces at the start of the next step are.
         """
-        z: list[Scalar] = []
+        z = list(u[self.discrete])
         for one, now in self.contexts_at(q, w, u, time, p):
-            z += one.updated(now) if not contact or one.element.starts_steps else now.z
-        return (*u[: self.discrete.start], *z, *u[self.discrete.start + len(z) :])
+            if not contact or one.element.starts_steps:
+                z[one.z] = one.updated(now)
+        return (*u[: self.discrete.start], *z)
 
     def contexts_at(
         self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None
