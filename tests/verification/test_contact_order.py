@@ -316,6 +316,46 @@ def test_drops_gain_no_energy(name, count, restitution):
         assert total.max() < 1e-6
 
 
+@pytest.mark.parametrize("restitution", [0.0, 1.0])
+def test_a_scene_of_a_thousandth_of_the_length_moves_alike(restitution):
+    """Lengths by 1e-3, times by its root: cylinders land within 2e-3 m of the unscaled places."""
+    places = []
+    for scale in (1.0, 1e-3):
+        size = tuple(scale * x for x in SHAPES["rod"][1])
+        shape = tb.CylinderShape(0.1 * scale, 0.3 * scale)
+        model = tb.Model("drop", [free("rod", shape, 2.0, size)])
+        world = tb.World(ground=tb.Ground(static_friction=0.5, restitution=restitution))
+        rng, count, pace = np.random.default_rng(1), 16, np.sqrt(scale)
+        q, v = np.zeros((count, 7)), rng.normal(size=(count, 6))
+        q[:, :4] = rng.normal(size=(count, 4))
+        q[:, :4] /= np.linalg.norm(q[:, :4], axis=1)[:, None]
+        q[:, 6] = 0.4 * scale
+        v[:, :3] *= 5.0 / pace
+        v[:, 3:] *= pace
+        method = tb.RK4(dt=1e-3 * pace)
+        run = tb.simulate(model, 0.8 * pace, q=q, v=v, world=world, method=method, **QUIET)
+        places.append(run.q[-1, :, 4:] / scale)
+    assert np.abs(places[1] - places[0]).max() < 2e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("restitution", [0.0, 0.5])
+@pytest.mark.parametrize("name", ["box", "rod", "disc", "capsule", "egg"])
+def test_random_event_driven_drops_finish(name, restitution):
+    """200 drops of 0.6 s with friction."""
+    model, rng = scene(name), np.random.default_rng(11)
+    world = tb.World(ground=tb.Ground(static_friction=0.5, restitution=restitution))
+    for _ in range(20):
+        turn = rng.normal(size=4)
+        q = [*turn / np.linalg.norm(turn), 0.0, 0.0, rng.uniform(0.35, 0.45)]
+        v = rng.normal(size=6) * [5, 5, 5, 1, 1, 1]
+        contact, record = tb.ExactContact(), tb.Record(dt=0.1)
+        run = tb.simulate(
+            model, 0.6, q=q, v=v, world=world, contact=contact, record=record, **QUIET
+        )
+        assert run.status == "finished"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("friction", [0.0, 0.5])
 @pytest.mark.parametrize("restitution", [0.0, 0.5, 0.9, 1.0])

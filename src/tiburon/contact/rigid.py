@@ -123,9 +123,12 @@ REST_GAP = 1e-8
 """See `REST_SPEED` [m]."""
 
 LEFT_ACCELERATION = 10.0
-"""Of a contact that was closed at the end of the last step, the step removes gaps up to what this
-acceleration opens within it [m/s^2]: what the turning of levers has left, of fourth order in the
-step. Larger gaps count where forces close them within the step."""
+"""Steps are parted at collisions with restitution that are faster than what this acceleration
+reaches in a step [m/s^2]: slower ones end within a few steps.
+
+Of a contact that was closed at the end of the last step, the step removes gaps up to what it opens
+within the step: what the turning of levers has left, of fourth order in the step. Larger gaps count
+where forces close them within the step."""
 
 CHECKED_RESIDUAL = 1e-6
 """Residual of the impulses above which a step looks at the speeds that they leave."""
@@ -139,10 +142,6 @@ MOST_SWEEPS_ALONE = 500
 RESTING_SHARE = 0.01
 """Share of the speed of approach in what a contact removes below which it is closed throughout the
 step, and stays so in derivatives."""
-
-IMPACT_SPEED = 1e-2
-"""Speed of approach from which on a step is parted at a collision with restitution [m/s]: slower
-ones end within a few steps."""
 
 LEAST_ELASTIC_SHARE = 0.5
 """Share of impulses below which an excess of energy is none of a bounce."""
@@ -926,7 +925,7 @@ class Closing(NamedTuple):
 
     left: Scalar = -OUT_OF_REACH
     """Time from the closing of the gap to the end of the step [s], negative where it closes later;
-    `-OUT_OF_REACH` where nothing collides faster than `IMPACT_SPEED`."""
+    `-OUT_OF_REACH` where nothing collides, or slowly (`LEFT_ACCELERATION`)."""
 
     speed: Scalar = 0.0
     """Speed of approach at the end of the step, as if it did not close [m/s]."""
@@ -2237,7 +2236,7 @@ def closing_of(
     ratio = _ratio(approach, -after)
     removed = np.minimum(np.where(closes, ratio, 0.0), MOST_REMOVED)
     begins = np.where(jumped, begun, before)
-    collides = (ratio > RESTING_SHARE) & (approach > IMPACT_SPEED)
+    collides = (ratio > RESTING_SHARE) & (approach > LEFT_ACCELERATION * h)
     share = np.where(closes, left / h, 1.0)
     # the instant of closing changes with the root of the gap: not where there is none
     lands = removed > RESTING_SHARE

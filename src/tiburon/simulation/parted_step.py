@@ -16,7 +16,7 @@ import numpy as np
 
 from tiburon.actuation.compliant_contact import CompliantContactElement
 from tiburon.actuation.rigid_contact import RigidContactElement
-from tiburon.contact.rigid import IMPACT_SPEED, Impact
+from tiburon.contact.rigid import Impact
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.regions import function, where_needed
 from tiburon.trace.structure import flatten, rebuild
@@ -24,11 +24,14 @@ from tiburon.trace.structure import flatten, rebuild
 MOST_IMPACTS = 5
 """Collisions at different instants at which one step is parted at most."""
 
-IMPACT_WAY = 1e-8
-"""What contacts approach in the part of a step that contains their collision [m]: a thousand times
+IMPACT_WAY = 1e-9
+"""What contacts approach in the part of a step that contains their collision [m]: a hundred times
 what gaps are exact to."""
 
-IMPACT_SHARE, LONGEST_IMPACT = 1e-4, 1e-7
+LEAST_SPEED = 1e-6
+"""Speed of approach by which lengths are divided at least [m/s]."""
+
+IMPACT_SHARE, LONGEST_IMPACT = 1e-4, 1e-6
 """Length of this part at most, relative to the step or absolute [s]."""
 
 MOST_SWITCHES = 4
@@ -119,7 +122,7 @@ def past_impacts(
             probe = np.minimum(np.maximum(until, longest), rest)
             found = taken_from(here, probe, begun).impact
             until, speed = _chosen(found.time < rest, found, Impact(until, speed))
-        impact = np.minimum(IMPACT_WAY / np.maximum(speed, IMPACT_SPEED), longest)
+        impact = np.minimum(IMPACT_WAY / np.maximum(speed, LEAST_SPEED), longest)
         before = until - 0.5 * impact
         before = np.where(before < impact, 0.0, np.minimum(before, rest))
         first = taken_from(here, np.maximum(before, impact), begun)
