@@ -29,6 +29,7 @@ from tiburon.functions.dynamics import mass_matrix
 from tiburon.loops.constraints import constraints
 from tiburon.loops.stabilization import Penalty
 from tiburon.model import Model, Plan
+from tiburon.model.model import per_model
 from tiburon.spatial import Scalar, Scalars
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def soft_springs(model: Model) -> Penalty:
     Their masses are almost the largest of many configurations: in some they move light links only,
     in singular ones nothing.
     """
-    mobility = np.array([(_scaled(model, q) ** 2).sum(axis=0) for q in _sampled(model)])
+    mobility = np.array([(np.linalg.solve(L, J.T) ** 2).sum(axis=0) for J, L in _sampled(model)])
     usual = np.median(mobility, axis=0)
     mobility = np.quantile(np.where(mobility > 0.0, mobility, usual), HEAVY, axis=0)
     masses = 1.0 / np.where(mobility > 0.0, mobility, 1.0)
@@ -202,15 +203,11 @@ def soft_springs(model: Model) -> Penalty:
     return Penalty(tuple(stiffness.tolist()), tuple(damping.tolist()))
 
 
-def _sampled(model: Model) -> list[Array]:
-    """Return configurations in which loops are looked at [m or rad], shape (nq,) each."""
-    return [resting_position(model), *sampled_positions(model)]
-
-
-def _scaled(model: Model, q: Array) -> NDArray[np.float64]:
-    """Return L^-1 J^T."""
-    J, L = loops_and_inertia(model, q)
-    return np.asarray(np.linalg.solve(L, J.T))
+@per_model
+def _sampled(model: Model) -> list[tuple[Array, Array]]:
+    """Return `loops_and_inertia` in configurations in which loops are looked at, at rest first."""
+    positions = [resting_position(model), *sampled_positions(model)]
+    return [loops_and_inertia(model, q) for q in positions]
 
 
 def soft_loops(model: Model, method: Penalty, dt: float) -> SoftLoops | None:
@@ -226,8 +223,7 @@ def soft_loops(model: Model, method: Penalty, dt: float) -> SoftLoops | None:
     if float(np.abs(method.roots(J, L)).max()) * dt < RESOLVED_RATE:
         return None
     rates = []
-    for q in _sampled(model):
-        J, L = loops_and_inertia(model, q)
+    for J, L in _sampled(model):
         alone = [Penalty(k, d).roots(row[None], L) for row, (k, d) in zip(J, gains, strict=True)]
         rates.append([np.abs(found).max() for found in alone])
     # a singular configuration says nothing of the others
@@ -241,4 +237,9 @@ def loops_and_inertia(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the Jacobian of all loops, and the Cholesky factor of the mass matrix of the tree."""
     J = np.asarray(loop_jacobian(model, q, **now))
-    return J, np.linalg.cholesky(np.asarray(mass_matrix(model.without_loops(), q, **now)))
+    return J, np.linalg.cholesky(np.asarray(mass_matrix(_tree(model), q, **now)))
+
+
+@per_model
+def _tree(model: Model) -> Model:
+    return model.without_loops()

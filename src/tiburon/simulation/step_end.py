@@ -28,25 +28,23 @@ from tiburon.actuation.joint_laws import NEAR_STOP, HeldLaw, JointLaws
 from tiburon.actuation.point_spring import StiffSprings
 from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.actuation.soft_loops import SoftLoops
-from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.active import ActivePoints
 from tiburon.contact.rigid import (
     TOLERANCE,
     ActingForces,
     BoundRow,
     Compliance,
+    Impact,
     RigidStep,
     compliance_of,
     rigid_step,
 )
 from tiburon.contact.rows import PointRows
-from tiburon.functions.dynamics import tree_motion
 from tiburon.loops.metric import MIN_CUT
 from tiburon.model import Plan
 from tiburon.simulation.control_calls import commands_at
 from tiburon.simulation.soft_loops import SoftTerms, soft_terms
 from tiburon.spatial import Scalar, Scalars
-from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.regions import where_needed
 from tiburon.trace.value import require
 
@@ -211,6 +209,9 @@ class _Ended(NamedTuple):
     exceeds: Scalar = 0.0
     """Whether a servo exceeds its limits, so that the step needs rows: 1 or 0."""
 
+    impact: Impact = Impact()
+    """The first collision with restitution."""
+
 
 def end_of_step(
     system: "System",
@@ -224,8 +225,10 @@ def end_of_step(
     *,
     explicit: bool = True,
     few: bool = True,
-) -> tuple[Scalars, Scalars, Scalars]:
+) -> tuple[Scalars, Scalars, Scalars, Impact]:
     """Return configuration, velocities with inner states, and held values at the end of a step.
+
+    Then the first collision with restitution.
 
     Args:
         system: The robot, with rigid contacts or laws of joints.
@@ -267,42 +270,15 @@ def end_of_step(
         )
         exceeds = 0.0 if binds else _exceeds(posed, h)
         found, states, at_end = solved_end(system, posed, u, h, time) if binds else (None, (), ())
-        mean, v_after, good = posed.mean_change, posed.v_free, 1.0
+        mean, v_after, good, impact = posed.mean_change, posed.v_free, 1.0, Impact()
         if found is not None:
             mean = tuple(a + b for a, b in zip(mean, found.shifted, strict=True))
             v_after = found.v
-            good = _is_good(system, posed, found)
+            good, impact = _is_good(system, posed, found), found.impact
         q_after = manifold.normalize(manifold.displaced(q1, mean, h))
         back = manifold.reexpress(v_after, q1, q_after)
-        if found is not None and posed.contact is not None and gyrates:
-            bounce = found
-            back = where_needed(
-                found.bounces, lambda: rebound(bounce, manifold, q1, q_after), tuple(back)
-            )
-        return _Ended(
-            q_after, tuple(back), states_after(posed, found, states, at_end), good, exceeds
-        )
-
-    def rebound(found: RigidStep, manifold: Any, q1: Scalars, q_after: Scalars) -> Scalars:
-        """Return the velocity after a bounce, with the gyroscopic forces that it changes.
-
-        Angular velocities stay in body axes, in which inertia does not change: the energy of an
-        elastic collision stays in the body.
-        """
-
-        def turning(sign: float) -> Scalars:
-            v = tuple(
-                0.5 * (a + b) + sign * c
-                for a, b, c in zip(w1[:nv], found.v, found.shifted, strict=True)
-            )
-            vd = _gyroscopic_motion(system, q1, v, time + h)
-            return tuple(a + b for a, b in zip(vd, manifold.convective(v), strict=True))
-
-        later = tuple(
-            a + h * (x - y) for a, x, y in zip(found.v, turning(0.5), turning(-0.5), strict=True)
-        )
-        back = manifold.reexpress(later, q1, q_after)
-        return tuple(later[i] if i in manifold.turns else x for i, x in enumerate(back))
+        states = states_after(posed, found, states, at_end)
+        return _Ended(q_after, tuple(back), states, good, exceeds, impact)
 
     def states_after(
         posed: StepEnd | None,
@@ -320,8 +296,6 @@ def end_of_step(
         others = _law_states(system, posed, found, z, h)
         return _states_after(system, z, states, others) if states else others
 
-    # of trees that are not in parts
-    gyrates = not system.model.loops and system.partition is None
     held = _held(system, start, after, u, time, h, p)
     soft = system.find(SoftLoops) is not None or system.find(StiffSprings) is not None
     linear = soft or any(law.law.is_linear for law in held)
@@ -354,7 +328,8 @@ def end_of_step(
     unsolved = UNSOLVED_CONTACT if system.find(JointLaws) is None else UNSOLVED_JOINTS
     q_end = tuple(require(found.good > 0.5, x, unsolved) for x in found.q)
     x_end = _states_of_windings(system, held, v, found.v, w1[nv:], h)
-    return q_end, (*found.v, *x_end), (*u[: system.discrete.start], *found.z)
+    held_values = (*u[: system.discrete.start], *found.z)
+    return q_end, (*found.v, *x_end), held_values, found.impact
 
 
 def _opposite(condition: Any) -> Any:
@@ -553,13 +528,6 @@ def _may_touch(
     plan = system.plan_at(q1, v, time + h)
     earlier = system.plan_at(q, v, time) if plan.depends_on_time else plan
     return rigid.element.may_touch((earlier, plan), q, q1, p[rigid.p])
-
-
-def _gyroscopic_motion(system: "System", q: Scalars, v: Scalars, time: Scalar) -> Scalars:
-    """Return the accelerations of a tree by its own motion, without any forces."""
-    position, rate = JointVector(q), JointVector(v)
-    here = system.setting(position, rate, time)._replace(gravity=ZERO3, external=None)
-    return tree_motion(here, position, rate, (0.0,) * system.model.nv)
 
 
 def _closed_velocity(
