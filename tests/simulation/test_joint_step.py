@@ -1,13 +1,14 @@
 """Laws of joints at the ends of steps: friction, damping, springs and stops that are too fast."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 
 import tiburon as tb
 from tests.actuation.stepping import FREE, slider, wheel
-from tiburon.actuation.joint_laws import RESOLVED_RATE, end_weight, ended_laws
+from tiburon.actuation.joint_laws import RESOLVED_RATE, JointLaws, end_weight, ended_laws
 
 FLOOR = tb.World(ground=tb.Ground(static_friction=0.6))
 
@@ -528,4 +529,22 @@ def test_other_starts_far_beyond_limits_are_refused():
         tb.simulate(robot, 0.1, q=[[1.0], [2.5]])
     free = tb.simulate(robot.without_limits(), 0.1, q=[2.5], world=FREE)
     assert (free.q == 2.5).all()
-    assert tb.simulate(robot, 0.1, q=[2.09]).outcome.status == "finished"
+    with pytest.warns(tb.ModelWarning, match=r"'elbow' starts 0.09 m or rad beyond its limit"):
+        run = tb.simulate(robot, 0.1, q=[[2.09], [1.0]], world=FREE)
+    assert (run.q == [[2.0], [1.0]]).all()
+    # rounding is no news
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = tb.simulate(robot, 0.1, q=[2.0 + 1e-9], world=FREE)
+    assert (run.q == 2.0).all()
+
+
+def test_what_is_left_of_a_force_does_not_hold_a_joint_at_a_stop_far_away():
+    """A share of the force of the last step that iterations left, where the joint has gone on."""
+    robot = lift(lower=0.0, upper=3.0)
+    laws = JointLaws.of(robot, ended_laws(robot, 1e-3))
+    (law,) = laws.held(robot, laws.parameters(), (2e-168, 0.0, 0.0))
+    ((_, far),) = law.bounds((0.12,), (3.0,), 1e-3)
+    ((_, near),) = law.bounds((1e-5,), (0.1,), 1e-3)
+    assert far.held == 0.0
+    assert near.held > 0.0

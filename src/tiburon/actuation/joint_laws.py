@@ -91,6 +91,9 @@ SPRING = "spring"
 BOUNDED = FRICTION, STOP
 """Laws with an inequality, which stages do not have: they act at the ends of all steps."""
 
+NEAR_STOP = 1e-4
+"""Distance from a stop up to which it may act in a step, beside the way of the joint [m or rad]."""
+
 NARROW = 0.05
 """Range of a joint that it may cross in a step, so that both ends may act [m or rad]."""
 
@@ -802,8 +805,10 @@ class HeldLaw(NamedTuple):
                 signs = (np.where(below + 2.0 * h * speed < above, 1.0, -1.0),)
             for sign in signs:
                 gap = np.where(sign > 0.0, below, above)
-                # the end of the range that was pushed in the last step
+                # the end of the range that was pushed in the last step, and is still near: what
+                # solvers leave of forces elsewhere, however little, would hold the joint there
                 pushed = np.maximum(sign * self.forces["stop_force"], 0.0)
+                pushed = np.where(gap > h * np.abs(speed) + NEAR_STOP, 0.0, pushed)
                 yield (
                     "stop_force",
                     BoundRow(

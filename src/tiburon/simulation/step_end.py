@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.actuator_drive import MotorDrive
-from tiburon.actuation.joint_laws import HeldLaw, JointLaws
+from tiburon.actuation.joint_laws import NEAR_STOP, HeldLaw, JointLaws
 from tiburon.actuation.point_spring import StiffSprings
 from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.actuation.soft_loops import SoftLoops
@@ -155,10 +155,6 @@ class LawTerms(NamedTuple):
             reach = 2.0 * h * (np.abs(bound.speed) + np.abs(after)) + NEAR_STOP
             closest = np.minimum(closest, np.where(bound.held > 0.0, 0.0, bound.gap - reach))
         return closest <= 0.0 if self.bounds else False
-
-
-NEAR_STOP = 1e-4
-"""Distance from a stop up to which it may act in a step [m or rad]."""
 
 
 class StepEnd(NamedTuple):
