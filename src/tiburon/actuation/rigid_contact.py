@@ -318,6 +318,31 @@ class RigidContactElement(ContactElement):
         revised = (*z[: self._act], 0.0, *z[self._act + 1 : joints], *acting[0], *still, *acting[1])
         return begins | differs, revised
 
+    def mean_forces(self, z: Scalars) -> Scalars:
+        """Return mean forces of all points over a step, and moments, from the states after it."""
+        return tuple(z[k] for k in self._mean_places(len(z)))
+
+    def with_mean_forces(self, z: Scalars, means: Scalars, before: Scalars) -> Scalars:
+        """Return states after a step in parts, with the means over all of it, and their peaks.
+
+        Args:
+            z: States after the last part.
+            means: The means, in the order of `mean_forces`.
+            before: States at the start of the step.
+        """
+        found = list(z)
+        for k, mean in zip(self._mean_places(len(z)), means, strict=True):
+            found[k] = mean
+        squares = [_square(means[k : k + 3]) for k in range(0, 3 * len(self.point_names), 3)]
+        found[self.peak_states] = self.raised_peaks(before, squares)
+        return tuple(found)
+
+    def _mean_places(self, count: int) -> list[int]:
+        """Places of these means among the states."""
+        starts = [len(POINT_STATES) * k for k in range(len(self.point_names))]
+        starts += [count + place for place in self.moment_places.values()]
+        return [start + axis for start in starts for axis in range(3)]
+
     def at_rest(self, z: Scalars) -> Scalars:
         """Return the states with forces that do not act within the next step."""
         act = self._act
