@@ -412,6 +412,41 @@ def test_lifting_out_names_contacts_that_no_motion_opens_together():
             tb.lift_out(model, start, world=floor, pairs=pairs)
 
 
+def test_lifting_out_of_very_many_contacts_takes_those_within_reach(monkeypatch):
+    """Two of four feet below the ground: the motion is that of all contacts."""
+    from tiburon.functions import contact
+
+    dog, world = tb.load("quadruped"), tb.World(ground=tb.Ground())
+    q = np.array(dog.poses["stand"])
+    q = dog.integrate(q, np.r_[2e-3, np.zeros(dog.nv - 1)])
+    gap = tb.contacts(dog, q, world=world).gap
+    assert sorted((gap < 0.0).tolist()) == [False, False, True, True]
+    every = tb.lift_out(dog, q, world=world)
+    taken = []
+    monkeypatch.setattr(contact, "MOST_LIFTED", 3)
+    monkeypatch.setattr(contact, "LIFT_REACH", 0.5)
+    within = contact._within_reach
+    monkeypatch.setattr(
+        contact, "_within_reach", lambda *given: taken.append(within(*given)) or taken[-1]
+    )
+    np.testing.assert_allclose(tb.lift_out(dog, q, world=world), every, atol=1e-9)
+    assert len(taken[0]) == 2
+
+
+def test_no_motion_of_kilometers_is_taken_out_of_penetration():
+    """A ball 1 cm below the ground, on a slide that rises by 1 mm per km."""
+    slide = tb.Prismatic("slide", axis=(1.0, 0.0, 1e-6))
+    body = tb.Body(
+        "ball",
+        joint=slide,
+        inertia=tb.Inertia(1.0, (0, 0, 0), 0.004 * np.eye(3)),
+        shapes=(tb.Shape(tb.SphereShape(0.1)),),
+    )
+    model, floor = tb.Model("slide", [body]), tb.World(ground=tb.Ground(height=-0.09))
+    with pytest.raises(tb.DomainError, match="no motion opens together: 'ball/ground'"):
+        tb.lift_out(model, [0.0], world=floor)
+
+
 def lowest(model, q):
     """Return a closed configuration in which the coupler's middle is lowest, crank turning."""
 

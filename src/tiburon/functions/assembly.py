@@ -959,6 +959,10 @@ def _checked_velocity(
 
 def _check_rank(model: Model, q: Array, time: float, geometry: CaseRows | None) -> None:
     """Refuse poses at which more constraints are redundant than at those nearby."""
+    # runs ask more than once, and start where others did
+    poses = q.tobytes(), time
+    if geometry is None and model.derived.get(_check_rank) == poses:
+        return
     live = sum(1 for used in jacobian_pattern(model) if used)
     J = _of_cases(loop_jacobian, model, q, time, geometry)
     ranks = _ranks(J)
@@ -988,6 +992,8 @@ def _check_rank(model: Model, q: Array, time: float, geometry: CaseRows | None) 
                     advice="give a velocity that keeps loops closed (tb.project_velocity), or "
                     "start beside this pose",
                 )
+    if geometry is None:
+        model.derived[_check_rank] = poses
 
 
 def _closed_nearby(model: Model, q: Array, time: float, geometry: CaseRows | None) -> Array | None:

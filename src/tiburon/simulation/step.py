@@ -17,6 +17,7 @@ import numpy as np
 
 from tiburon.actuation.joint_laws import JointLaws
 from tiburon.actuation.point_spring import StiffSprings
+from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.actuation.soft_loops import SoftLoops
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.contact.rigid import Impact
@@ -55,6 +56,10 @@ CLOSED_LOOPS_EXPECTED = (
     "loops that stay closed: the step is too long, or a joint was driven where they cannot follow"
 )
 """What a step expects that cannot bring its state back onto the loops."""
+
+MOST_PARTED_POINTS = 256
+"""Contact points of robots whose steps are parted at collisions with restitution at most: states of
+more in all parts do not fit into the memory of a kernel."""
 
 MOST_STEPS = 2**53
 """Steps are counted in floats, exactly up to here."""
@@ -240,7 +245,6 @@ class Stepping:
                 q, w = parted.after_step(system, q, w)
             return q, w, memory, held, impact
 
-        @function
         def part(q: Scalars, w: Scalars, u: Scalars, h: Scalar, time: Scalar) -> PartEnd:
             """Take a step of a one-step method with contact, or a part of one."""
             found = step(q, w, (), u, h, time)
@@ -256,12 +260,17 @@ class Stepping:
             q, w, _, u, impact = found
             return PartEnd(q, w, u, impact)
 
+        each = function(part)
+
         def stepped(
             q: Scalars, w: Scalars, memory: Any, u: Scalars, h: Scalar, time: Scalar
         ) -> tuple[Scalars, Scalars, Any, Scalars]:
             if one_step and system.ends_in_contact and parted is None:
-                whole = part(q, w, u, h, time)
-                found = past_impacts(system, part, (q, w, u), whole, h, time, most)
+                if _point_count(system) > MOST_PARTED_POINTS:
+                    found = part(q, w, u, h, time)
+                else:
+                    whole = each(q, w, u, h, time)
+                    found = past_impacts(system, each, (q, w, u), whole, h, time, most)
                 return found.q, found.w, memory, found.u
             # held values pass through the traced function only where the end changes them
             q, w, memory, held, _ = step(q, w, memory, u, h, time)
@@ -284,6 +293,12 @@ class Stepping:
         self.switched = switched
         self.step = stepped
         self.under = under
+
+
+def _point_count(system: System) -> int:
+    """Return how many points may touch in rigid contact."""
+    rigid = system.find(RigidContactElement)
+    return 0 if rigid is None else len(rigid.element.point_names)
 
 
 def resting_state(system: System) -> tuple[Scalars, Scalars, Any]:
