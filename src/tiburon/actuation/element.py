@@ -236,6 +236,9 @@ class Element:
     ends_steps: ClassVar[bool] = False
     """Whether impulses act at the end of each step, as those of rigid contact do."""
 
+    states_follow: ClassVar[bool] = False
+    """Whether its discrete states come after those of all elements that do not say so."""
+
     is_event_driven: ClassVar[bool] = False
     """Whether it constrains accelerations in modes that events change, as exact contact does; see
     `held_contacts`."""

@@ -34,7 +34,7 @@ import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -235,9 +235,10 @@ def unresolved_laws(
     parameters: Mapping[str, ArrayLike] = MappingProxyType({}),
     least: tuple[float, ...] = (),
 ) -> tuple[LawChoice, ...]:
-    """Return the laws of joints that steps of dt [s] do not resolve; see `law_rates`.
+    """Return the laws of joints that steps of dt [s] take at their ends; see `law_rates`.
 
-    Those of one joint are taken alike. Of a batch these are the laws that any case takes at the
+    These are those that the steps do not resolve, and all stops. Those of one joint are taken
+    alike. Of a batch these are the laws that any case takes at the
     ends of steps; the values of a case decide where its own act (`JointLaws.of`).
 
     Args:
@@ -260,7 +261,7 @@ def _laws_beyond(
 ) -> tuple[LawChoice, ...]:
     """Return the laws that steps of dt [s] do not resolve; arguments as of `law_rates`."""
     every = law_rates(model, most, least)
-    beyond = {one.owner for one in every if one.rate * dt >= RESOLVED_RATE}
+    beyond = {one.owner for one in every if one.law == STOP or one.rate * dt >= RESOLVED_RATE}
     chosen = [one for one in every if one.owner in beyond]
     return tuple(one._replace(limit=RESOLVED_RATE / dt) for one in chosen)
 
@@ -620,6 +621,8 @@ class JointLaws(Element):
 
     laws: tuple[JointLaw, ...]
     """One per degree of freedom and kind of law."""
+
+    states_follow: ClassVar[bool] = True
 
     @classmethod
     def of(cls, model: Model, chosen: Sequence[LawChoice]) -> "JointLaws | None":

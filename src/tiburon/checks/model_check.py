@@ -25,7 +25,7 @@ import numpy as np
 
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.element import per_degree_of_freedom
-from tiburon.actuation.joint_laws import unresolved_laws
+from tiburon.actuation.joint_laws import STOP, unresolved_laws
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_joint_inertia
 from tiburon.actuation.passive import FRICTION_SPEED
 from tiburon.argument_checks import at_least
@@ -481,7 +481,7 @@ def power_balance(
 ) -> Iterator[Finding]:
     """Check that the work of all elements equals stored energy plus dissipation in water.
 
-    Motors and thrusters are commanded; friction, springs and stops act.
+    Motors and thrusters are commanded; friction and springs act, and stops as springs.
 
     Args:
         model: The robot.
@@ -496,7 +496,11 @@ def power_balance(
         return
     names = [part.name for part in model.actuators] + [part.name for part in model.thrusters]
     command = dict.fromkeys(names, COMMAND) or None
-    run = run_of(model, states, dt, world, command=command)
+    # rigid stops take energy at an instant; springs have powers
+    stops = JointStops.of(model)
+    given = {"command": command, "elements": [stops] if stops else []}
+    model = model.without_limits()
+    run = run_of(model, states, dt, world, **given)
     bad = ended_early(name, run)
     end = None
     if bad is not None:
@@ -522,7 +526,7 @@ def power_balance(
     )
     while not _is_conclusive(finding) and DURATION / h <= 0.5 * MAX_ROWS:
         h *= 0.5
-        whole = run_of(model, states, h, world, command=command)
+        whole = run_of(model, states, h, world, **given)
         last = whole.outcome
         if last.status != "finished" and (end is None or last.time < end):
             # its few rows would agree with the first ones of any other run
@@ -647,7 +651,7 @@ class StepAdvice(NamedTuple):
             text += ", or method=tb.Rosenbrock()"
             if self.ended:
                 text += (
-                    "; runs with longer steps take friction, damping, stops and servos of "
+                    "; runs with longer steps take friction, damping and servos of "
                     f"{len(self.ended)} joints at the ends of steps, and are stable on these"
                 )
         return Finding("step size", PASSED if fits else WARNING, text, self.dt)
@@ -690,7 +694,8 @@ def advise_step(model: Model, world: World, q: Array) -> StepAdvice:
     rate, cause = max(found)
     if not rate:
         return StepAdvice(MAX_STEP, float("inf"), 0.0, cause)
-    ended = tuple(dict.fromkeys(one.joint for one in unresolved_laws(model, DEFAULT_STEP)))
+    laws = unresolved_laws(model, DEFAULT_STEP)
+    ended = tuple(dict.fromkeys(one.joint for one in laws if one.law != STOP))
     longest = _round(min(MAX_STEP, ACCURATE_STEP / rate))
     return StepAdvice(longest, STABILITY_LIMIT / rate, rate, cause, ended)
 

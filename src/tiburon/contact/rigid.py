@@ -150,6 +150,9 @@ collided."""
 OUT_OF_REACH = 1e30
 """Gap [m] and speed [m/s] of slots that are not used."""
 
+RETURN_RATE = 2.0
+"""Speed per depth at which a joint that is beyond a stop returns to it [1/s]."""
+
 MIN_SHARED_POINTS = 3
 """Contact points of a body on the world from which on they share its rows."""
 
@@ -1286,10 +1289,10 @@ def rigid_step(
             *(one.mu for one in joints),
             *(one.mu for one in turns),
             *(one.approach for one in closing),
-            *(one.closing.approach for one in joints),
+            *(0.0 for _ in joints),
             *(closing[k].approach for k in owners),
             *(one.share for one in closing),
-            *(one.closing.share for one in joints),
+            *(1.0 for _ in joints),
             *(closing[k].share for k in owners),
             *(surface.restitution for surface in surfaces),
             *(0.0 for _ in joints),
@@ -1367,7 +1370,7 @@ def rigid_step(
     for k, owner in enumerate(owners):
         worst = np.where(worst == float(first + k), float(owner), worst)
     pushes = p[3 * count :]
-    lands = _lands([*closing, *(one.closing for one in joints)], p)
+    lands = _lands([*approach, *(one.hit for one in joints)], p)
     return RigidStep(
         v_after,
         after,
@@ -1795,9 +1798,9 @@ def _active_step(
             *_with_turning(found.b, found.turning_b, slots),
             *(one.mu for one in joints),
             *_with_turning(found.mu, found.turning_mu, slots),
-            *(one.closing.approach for one in joints),
+            *(0.0 for _ in joints),
             *_repeated(found.approach, 1 + n),
-            *(one.closing.share for one in joints),
+            *(1.0 for _ in joints),
             *_repeated(found.share, 1 + n),
             *(0.0 for _ in joints),
             *_repeated(found.restitution, 1 + n),
@@ -1901,8 +1904,7 @@ def _active_step(
 
 def _lands_in_slots(found: _Slots, joints: Sequence["_PosedBound"], p: Sequence[Scalar]) -> Scalar:
     """Return whether an impulse belongs to a collision."""
-    approach = [*(one.closing.approach for one in joints), *found.approach]
-    return _lands([Closing(0.0, x, 1.0) for x in approach], p)
+    return _lands([*(one.hit for one in joints), *found.approach], p)
 
 
 def _pressed_slots(points: ActivePoints, found: _Slots, y: Sequence[Scalar]) -> Pressed:
@@ -1931,7 +1933,8 @@ class _PosedBound(NamedTuple):
 
     b: Scalars
     mu: Scalar
-    closing: "Closing"
+    hit: Scalar
+    """Share of a collision in what a stop removes of the speed of approach."""
     guess: Scalars
     end: Scalar
 
@@ -1946,21 +1949,30 @@ def _posed_bound(bound: BoundRow, square: Scalar, v_free: Sequence[Scalar], h: S
         # the force that presses the shoe is its normal impulse
         toward = -square * bound.friction
         guess = (bound.held, 0.0, bound.friction)
-        return _PosedBound(
-            (speed, 0.0, toward), 1.0, Closing(toward, 0.0, 1.0), guess, 0.5 * h * toward
-        )
-    ahead = bound.gap + h * bound.speed
+        return _PosedBound((speed, 0.0, toward), 1.0, 0.0, guess, 0.5 * h * toward)
+    # the speed of approach at the end with which the joint can rest on the stop one step later
+    allowed = bound.gap / h + 0.5 * bound.speed
+    returns = RETURN_RATE * np.minimum(bound.gap + REST_GAP, 0.0)
     pushed = bound.held > 0.0
-    closing = closing_of(bound.gap, ahead, bound.speed, speed, bound.speed, h, pushed)
-    end = ahead + 0.5 * h * (speed - bound.speed)
-    return _PosedBound((0.0, 0.0, closing.bound), 0.0, closing, (0.0, 0.0, bound.held), end)
+    rests = pushed & (bound.gap <= REST_GAP)
+    toward = speed + np.where(rests, returns, np.maximum(allowed, returns))
+    # what forces add to the speed within the step is no collision
+    hit = np.where(pushed, 0.0, _ratio(-bound.speed, -speed))
+    # what tolerances have left of a force is none
+    held = np.where((toward < 0.0) | rests, bound.held, 0.0)
+    return _PosedBound((0.0, 0.0, toward), 0.0, hit, (0.0, 0.0, held), 0.5 * h * toward)
 
 
-def _lands(closing: Sequence[Closing], p: Sequence[Scalar]) -> Scalar:
-    """Return whether an impulse belongs to a collision: others of the step may then, too."""
+def _lands(approach: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
+    """Return whether an impulse belongs to a collision: others of the step may then, too.
+
+    Args:
+        approach: Share of the speed of approach in what each removes.
+        p: Their impulses.
+    """
     found: Scalar = 0.0
-    for k, one in enumerate(closing):
-        hit = (one.approach > RESTING_SHARE) & (p[3 * k + 2] > 0.0)
+    for k, share in enumerate(approach):
+        hit = (share > RESTING_SHARE) & (p[3 * k + 2] > 0.0)
         found = np.maximum(found, np.where(hit, 1.0, 0.0))
     return found > 0.5
 

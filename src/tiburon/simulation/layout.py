@@ -8,6 +8,7 @@ Symbols:
     p   run-time parameters of the elements
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -137,11 +138,12 @@ class Layout:
         if self.own_names:
             start += called(control.initial_state, model)
         self.x0 = np.array(start, dtype=np.float64)
+        in_order = [self.elements[k] for k in _discrete_order(self.elements)]
         self.z_names = unique_names(
             "discrete state",
-            [*(n for e in self.elements for n in e.discrete_state_names(model)), *self.own_z_names],
+            [*(n for e in in_order for n in e.discrete_state_names(model)), *self.own_z_names],
         )
-        first = [z for e in self.elements for z in e.initial_discrete_state(model)]
+        first = [z for e in in_order for z in e.initial_discrete_state(model)]
         self.z0 = np.array([*first, *self.first_control_states()], dtype=np.float64)
         if self.z_names and not steps:
             found = [e.name for e in self.elements if e.discrete_state_names(model)]
@@ -286,12 +288,23 @@ def _placed(
     model: Model, elements: Sequence[Element], tables: Sequence[tuple[Table, ...]]
 ) -> Iterator[Placed[Element]]:
     """Yield each element with the places of its values."""
-    ends = [0, model.nv, 0, 0, 0]
-    for e, own in zip(elements, tables, strict=True):
-        names = (e.state_names(model), e.command_names(model), e.discrete_state_names(model))
+    lengths = [len(e.discrete_state_names(model)) for e in elements]
+    order = _discrete_order(elements)
+    totals = itertools.accumulate((lengths[k] for k in order), initial=0)
+    starts = dict(zip(order, totals, strict=False))
+    ends = [0, model.nv, 0, 0]
+    for k, (e, own) in enumerate(zip(elements, tables, strict=True)):
+        names = (e.state_names(model), e.command_names(model))
         counts = (*map(len, names), len(e.parameters()), HANDLE * len(own))
         begins, ends = ends, [end + count for end, count in zip(ends, counts, strict=True)]
-        yield Placed(e, *map(slice, begins, ends))
+        x, commands, p, handles = map(slice, begins, ends)
+        z = slice(starts[k], starts[k] + lengths[k])
+        yield Placed(e, x, commands, z, p, handles)
+
+
+def _discrete_order(elements: Sequence[Element]) -> list[int]:
+    """Return the order of the discrete states of elements: those of contacts come first."""
+    return sorted(range(len(elements)), key=lambda k: elements[k].states_follow)
 
 
 def called(thing: Any, *given: Any) -> Any:

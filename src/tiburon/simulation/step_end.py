@@ -244,7 +244,7 @@ def end_of_step(
 
     def ended(*, binds: bool, touches: bool = False) -> _Ended:
         """Return the end of the step, with friction and stops or without, and with contacts."""
-        if not (binds or linear):
+        if not (binds or linear or touches):
             return _Ended(q1, tuple(w1[:nv]), states_after(None, None), 1.0)
         posed = posed_end(
             system,
@@ -260,7 +260,11 @@ def end_of_step(
             explicit=explicit,
         )
         exceeds = 0.0 if binds else _exceeds(posed, h)
-        found, states, at_end = solved_end(system, posed, u, h, time) if binds else (None, (), ())
+        found: RigidStep | None = None
+        states: Scalars = ()
+        at_end: Scalars = ()
+        if binds or touches:
+            found, states, at_end = solved_end(system, posed, u, h, time)
         mean, v_after, good = posed.mean_change, posed.v_free, 1.0
         if found is not None:
             mean = tuple(a + b for a, b in zip(mean, found.shifted, strict=True))
@@ -323,10 +327,13 @@ def end_of_step(
     if system.ends_in_contact:
         near = _may_touch(system, q, q1, v, h, time, p)
     if near is not True:
-        # what is near something has the problem of all rows, the others that of their joints
+        # what is near something has the problem of all rows, the others that of their joints; where
+        # laws are stops alone, few of them act, and what is at none has that of its contacts
         alone = _both(binds, _opposite(near))
+        apart = _opposite(binds) if all(any(law.law.ends) for law in held) else False
         ways: tuple[tuple[Any, Callable[[], _Ended]], ...] = (
-            (near, lambda: ended(binds=True, touches=True)),
+            (_both(near, _opposite(apart)), lambda: ended(binds=True, touches=True)),
+            (_both(near, apart), lambda: ended(binds=False, touches=True)),
             (alone, lambda: ended(binds=True)),
             (_both(_opposite(binds), _opposite(near)), lambda: ended(binds=False)),
         )
@@ -444,6 +451,8 @@ def posed_end(
     gain = tuple(b - a for a, b in zip(v, w1[:nv], strict=True)) if explicit else ()
     held = _held(system, start, after, u, time, h, p)
     terms = LawTerms.of(held, q, v, v1, h, gain, binds=binds)
+    if not binds:
+        terms = terms._replace(names=[], bounds=[])
     # impulses do not change the velocities of joints on paths
     fixed: list[int] = []
     for joint in system.prescribed(time + h, p):
@@ -451,14 +460,13 @@ def posed_end(
         v1 = (*v1[: joint.v], *joint.sample[1], *v1[fixed[-1] + 1 :])
     closes = system.held_loops.method.projects
     jacobian, cut = (closes and system.held_loops.rows(plan, q1, w[nv:])) or ((), MIN_CUT)
-    bounds = terms.bounds if binds else ()
     soft = soft_terms(system, plan, (q, v), (q1, v1), u, h, time, p)
     if soft is not None:
         jacobian = soft.jacobian
     softness = () if soft is None else soft.softness
 
     def compliance_at(points: list[PointRows]) -> Compliance:
-        given = bounds, terms.added, softness
+        given = terms.bounds, terms.added, softness
         return compliance_of(plan, q1, points, jacobian, cut, fixed, *given)
 
     contact, acting, end = None, None, None
@@ -468,7 +476,7 @@ def posed_end(
     tolerance: Scalar = TOLERANCE
     if rigid is not None:
         own, tolerance = rigid.element.own_parameters(system.own_parameters(rigid, p))
-    if binds and touches and rigid is not None:
+    if touches and rigid is not None:
         element = rigid.element
         act, *forces = element.acting(u[system.discrete][rigid.z])
         neutral = tuple(system.model.neutral())

@@ -290,10 +290,10 @@ class System(Layout):
         position, v, x = self.split(q, w)
         kinematics = StateKinematics(self.setting(position, v, time), position, v)
         commands = commands_at(self, q, w, u, time)
-        z: list[Scalar] = []
+        z = list(u[self.discrete])
         for one, now in self.contexts(kinematics, x, commands, u[self.discrete], time, p):
-            z += one.updated(now)
-        return (*u[: self.discrete.start], *z, *u[self.discrete.start + len(z) :])
+            z[one.z] = one.updated(now)
+        return (*u[: self.discrete.start], *z)
 
     def contexts(
         self,
