@@ -82,19 +82,20 @@ def library() -> None:
     assert tb.mobility(tb.load("four_bar")).mobility == 1
     tb.save(model, "saved.urdf")
     assert tb.load("saved.urdf").nv == model.nv
-    _mesh()
+    _mesh(0.0)
     _messages()
 
 
-def _mesh() -> None:
-    """Read a tetrahedron: a sixth of a unit cube."""
-    corners = ["0 0 0", "1 0 0", "0 1 0", "0 0 1"]
-    faces = ((0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3))
-    lines = [f"v {corner}" for corner in corners]
-    lines += [f"f {a + 1} {b + 1} {c + 1}" for a, b, c in faces]
-    Path("corner.obj").write_text("\n".join(lines) + "\n")
-    mesh = tb.load_mesh("corner.obj")
-    assert abs(mesh.volume - 1.0 / 6.0) < 1e-12
+def _mesh(*places: float) -> None:
+    """Write and read tetrahedra at places along x: each a sixth of a unit cube."""
+    corners = ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))
+    faces = ((1, 3, 2), (1, 2, 4), (1, 4, 3), (2, 3, 4))
+    lines = [f"v {x + a} {b} {c}" for x in places for a, b, c in corners]
+    for k in range(0, 4 * len(places), 4):
+        lines += [f"f {a + k} {b + k} {c + k}" for a, b, c in faces]
+    Path("corners.obj").write_text("\n".join(lines) + "\n")
+    mesh = tb.load_mesh("corners.obj")
+    assert abs(mesh.volume - len(places) / 6.0) < 1e-12
 
 
 def _messages() -> None:
@@ -153,8 +154,9 @@ def _xacro() -> None:
 
 
 def _mesh_contact() -> None:
-    _mesh()
-    shape = tb.Shape(tb.MeshShape("corner.obj"))
+    # two: not convex
+    _mesh(0.0, 1.5)
+    shape = tb.Shape(tb.MeshShape("corners.obj"))
     inertia = tb.Inertia.box(1.0, (0.5, 0.5, 0.5))
     body = tb.Body("body", joint=tb.Free("body"), inertia=inertia, shapes=(shape,))
     fixed = tb.Body("floor", joint=tb.Fixed("floor"), shapes=(shape,))

@@ -8,7 +8,7 @@ import pytest
 import tiburon as tb
 from tests.actuation.stepping import FREE
 from tiburon.actuation.defaults import elements_of
-from tiburon.actuation.joint_laws import SERVO, unresolved_laws
+from tiburon.actuation.joint_laws import SERVO, ended_laws
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.native.kernel import make_kernel
 from tiburon.simulation.integrators.methods import METHODS
@@ -57,7 +57,7 @@ def test_a_servo_that_steps_resolve_is_a_force_at_the_stages():
     run = tb.simulate(
         model, 0.3, q=[0.4, -0.9], v=[3.0, 0.0], command={"first": 1.0}, method=tb.RK4(dt=1e-4)
     )
-    assert not unresolved_laws(model, 1e-4)
+    assert not ended_laws(model, 1e-4)
     expected = 15.0 * 0.6 + 0.7 - 20.0 * run.q[:, 0] - 0.3 * run.v[:, 0]
     assert expected.min() < -4.0 < 0.0 < expected.max()
     found = run.get("first.force").values
@@ -88,7 +88,7 @@ def test_a_stiff_servo_rests_where_its_force_balances_the_weight():
     run = tb.simulate(
         model, 2.0, q=[0.4, -0.9], command={"first": 0.5, "second": 0.1}, method=tb.RK4(dt=0.01)
     )
-    assert {one.law for one in unresolved_laws(model, 0.01)} == {SERVO}
+    assert {one.law for one in ended_laws(model, 0.01)} == {SERVO}
     assert np.abs(run.v[-1]).max() < 1e-12
     weight = tb.inverse_dynamics(model, run.q[-1], [0.0, 0.0], [0.0, 0.0])
     np.testing.assert_allclose([5e4, 1e4] * (np.array([0.5, 0.1]) - run.q[-1]), weight, rtol=1e-9)
@@ -178,7 +178,7 @@ def test_sweeps_change_gains_and_where_servos_act():
     """Gains by name: steps take a servo at their ends where a case needs it."""
     model = arm(2.0, 0.1)
     values = {"first.servo.stiffness": [2.0, 4e4], "first.servo.damping": [0.1, 800.0]}
-    assert not unresolved_laws(model, 1e-3)
+    assert not ended_laws(model, 1e-3)
     run = tb.simulate(model, 0.2, q=[0.0, 0.2], parameters=values, method=tb.RK4(dt=1e-3))
     for k, gains in enumerate(zip(*values.values(), strict=True)):
         actuator = tb.Actuator("first", "shoulder", servo=tb.Servo(*gains))
@@ -262,7 +262,7 @@ def test_methods_that_cannot_end_steps_refuse_stiff_servos():
 def test_derivatives_of_steps_with_stiff_servos_match_differences(kick):
     """Within the limits of the first servo, and at them."""
     model, dt, eps = arm(2000.0, 60.0, (-8.0, 9.0)), 5e-3, 1e-6
-    system = System(model, None, elements_of(model, laws=unresolved_laws(model, dt)), steps=True)
+    system = System(model, None, elements_of(model, laws=ended_laws(model, dt)), steps=True)
     count = len(system.z_names)
     forces = [2.0, -0.5]
     z = np.array([*forces, *(0.0,) * (count - 2)])

@@ -160,6 +160,9 @@ def test_points_of_few_bodies_and_of_loose_ones_are_not_chosen():
     pads = tb.load("aquarobot")
     assert not chooses(pads.plan, candidates_of(pads, FLOOR))
     box = tb.Shape(tb.BoxShape((0.1, 0.1, 0.1)))
+    lander = tb.Body("b", joint=tb.Free("f"), inertia=tb.Inertia.box(1.0, (1, 1, 1)), shapes=(box,))
+    single = tb.Model("box", [lander])
+    assert not chooses(single.plan, candidates_of(single, FLOOR))
     bodies = [
         tb.Body(
             f"b{k}", joint=tb.Free(f"f{k}"), inertia=tb.Inertia.box(1.0, (1, 1, 1)), shapes=(box,)
@@ -169,6 +172,22 @@ def test_points_of_few_bodies_and_of_loose_ones_are_not_chosen():
     boxes = tb.Model("boxes", bodies)
     pairs = [(f"b{k}", f"b{k + 1}") for k in range(9)]
     assert not chooses(boxes.plan, candidates_of(boxes, FLOOR, pairs))
+    # of few bodies without legs some points touch, unless the step is differentiated
+    arm = tb.Model(
+        "arm",
+        [
+            tb.Body(
+                f"link{k}",
+                f"link{k - 1}" if k else "world",
+                joint=tb.Revolute(f"r{k}", axis=(0, 1, 0)),
+                inertia=tb.Inertia.box(1.0, (1, 1, 1)),
+                shapes=(box,),
+            )
+            for k in range(3)
+        ],
+    )
+    assert chooses(arm.plan, candidates_of(arm, FLOOR))
+    assert not chooses(arm.plan, candidates_of(arm, FLOOR), few=False)
     # all pairs of them are too many for code of each
     assert chooses(boxes.plan, candidates_of(boxes, FLOOR))
 

@@ -7,7 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.actuation.stepping import FREE, slider, wheel
-from tiburon.actuation.joint_laws import RESOLVED_RATE, end_weight, unresolved_laws
+from tiburon.actuation.joint_laws import RESOLVED_RATE, end_weight, ended_laws
 
 FLOOR = tb.World(ground=tb.Ground(static_friction=0.6))
 
@@ -69,7 +69,7 @@ def test_dry_friction_stops_a_joint_where_it_should():
     f = 12.0 * m
     block = slider(passive=tb.JointPassive(friction=f))
     run = tb.simulate(block, 1.0, v=[v0], world=FREE, **every(method=tb.RK4(dt=dt)))
-    assert [one.law for one in unresolved_laws(block, dt)] == ["passive"]
+    assert [one.law for one in ended_laws(block, dt)] == ["friction"]
     stop = m * v0 / f
     moving = run.time < stop - dt
     np.testing.assert_allclose(run.v[moving, 0], v0 - f * run.time[moving] / m, atol=1e-9)
@@ -115,7 +115,7 @@ def test_a_stop_at_rest_carries_the_weight_exactly():
         ],
     )
     run = tb.simulate(block, 2.0, q=[0.1], **every(method=tb.RK4(dt=5e-3)))
-    assert [one.law for one in unresolved_laws(block, 5e-3)] == ["stop"]
+    assert [one.law for one in ended_laws(block, 5e-3)] == ["stop"]
     assert run.q.min() > -0.2 - 1e-9
     assert run.q[-1, 0] == pytest.approx(-0.2, abs=1e-9)
     assert np.abs(run.v[-1]).max() < 1e-9
@@ -135,6 +135,127 @@ def test_an_upper_stop_pushes_down():
     assert run.q[-1, 0] == pytest.approx(0.3, abs=1e-9)
     assert np.abs(run.v[-1]).max() < 1e-9
     assert run.z[-1, 0] == pytest.approx(-2.0 * 9.81, rel=1e-6)
+
+
+def lift(**limits):
+    """Return a block on a vertical axis with limits."""
+    joint = tb.Prismatic("lift", (0, 0, 1), limits=tb.JointLimits(**limits))
+    inertia = tb.Inertia.box(2.0, (0.1, 0.1, 0.1))
+    return tb.Model("block", [tb.Body("block", joint=joint, inertia=inertia)])
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("dt", [2e-3, 1e-3])
+def test_a_block_bounces_at_its_stop_as_in_closed_form(restitution, dt):
+    """Flights of 2 e^k v / g between impacts; energy grows in no step, and the block ends at rest.
+
+    A bounce shorter than a step goes over into rest: it is lower than g dt^2 / 8. Without
+    restitution the block is slowed over up to two steps, which end on the stop.
+    """
+    g, height, duration = 9.81, 0.5, 3.0
+    run = tb.simulate(
+        lift(lower=0.0, restitution=restitution),
+        duration,
+        q=[height],
+        **every(method=tb.RK4(dt=dt)),
+    )
+    begun, speed = math.sqrt(2.0 * height / g), restitution * math.sqrt(2.0 * height * g)
+    expected = np.where(run.time < begun, height - 0.5 * g * run.time**2, 0.0)
+    while begun < duration and speed > 0.5 * g * dt:
+        since = run.time - begun
+        flight = 2.0 * speed / g
+        flies = (since >= 0.0) & (since < flight)
+        expected = np.where(flies, speed * since - 0.5 * g * since**2, expected)
+        begun, speed = begun + flight, restitution * speed
+    error = np.abs(run.q[:, 0] - expected)
+    if restitution == 0.0:
+        lands = np.abs(run.time - math.sqrt(2.0 * height / g)) < dt
+        assert error[lands].max() < 0.25 * math.sqrt(2.0 * height * g) * dt
+        error[lands] = 0.0
+    assert error.max() < g * dt * dt / 8.0 + 1e-12
+    energy = g * run.q[:, 0] + 0.5 * run.v[:, 0] ** 2
+    assert np.diff(energy).max() < 1e-12
+    if restitution <= 0.5:
+        assert abs(run.q[-1, 0]) < 1e-12
+        assert abs(run.v[-1, 0]) < 1e-12
+
+
+def test_a_ball_that_has_bounced_comes_to_rest():
+    """At a step whose last bounce would end within it: no speed is left, or energy with it."""
+    ball = tb.Body(
+        "ball",
+        joint=tb.Free("float"),
+        inertia=tb.Inertia.sphere(1.0, 0.1),
+        shapes=[tb.Shape(tb.SphereShape(0.1), role="collision")],
+    )
+    world = tb.World(ground=tb.Ground(static_friction=0.5, restitution=0.5))
+    run = tb.simulate(
+        tb.Model("ball", [ball]),
+        2.0,
+        q=[1, 0, 0, 0, 0, 0, 0.6],
+        world=world,
+        **every(method=tb.RK4(dt=2e-3)),
+    )
+    energy = 9.81 * run.q[:, 6] + 0.5 * run.v[:, 5] ** 2
+    assert np.diff(energy).max() < 1e-12
+    assert np.abs(run.v[-1]).max() < 1e-9
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.5])
+def test_stops_of_an_arm_add_no_energy(restitution):
+    """Several of which act at a time, and are hit at speeds of tens of radians per second."""
+    limits = tb.JointLimits(lower=-0.6, upper=0.7, restitution=restitution)
+    robot = arm(np.random.default_rng(11), limits=limits)
+    run = tb.simulate(robot, 2.0, v=[3.0, -2.0, 4.0, 1.0], **every(method=tb.RK4(dt=5e-4)))
+    assert run.outcome.ok, run.outcome
+    energy = total_energy(run)
+    peak = run.get("kinetic_energy").values.max()
+    assert energy[-1] < energy[0] - 0.1 * peak
+    assert np.diff(energy).max() < 1e-4 * peak
+    assert run.q.min() > -0.6 - 1e-3
+    assert run.q.max() < 0.7 + 1e-3
+
+
+def test_equal_limits_hold_a_joint():
+    """Both ends act in every step: there is no play, and the load is carried."""
+    run = tb.simulate(lift(lower=0.1, upper=0.1), 0.5, q=[0.1], v=[0.3], **every())
+    assert np.abs(run.q[1:, 0] - 0.1).max() < 1e-9
+    assert np.abs(run.v[1:]).max() < 1e-9
+    stop = run.header.column("z").labels.index("lift.stop_force")
+    np.testing.assert_allclose(run.z[10:, stop], 2.0 * 9.81, rtol=1e-6)
+
+
+def test_a_joint_between_close_limits_stays_between_them():
+    """It crosses its range in a step, and is stopped at both ends."""
+    run = tb.simulate(
+        lift(lower=0.0, upper=1e-3), 0.5, q=[5e-4], v=[2.0], **every(method=tb.RK4(dt=2e-3))
+    )
+    assert run.q.min() > -1e-9
+    assert run.q.max() < 1e-3 + 1e-9
+
+
+@pytest.mark.parametrize("dt", [1e-3, 1e-4])
+def test_weak_friction_is_as_dry_as_strong_one(dt):
+    """A hundredth of what steps would resolve: rest under loads below it, and the closed stop."""
+    block = slider()
+    m = float(tb.mass_matrix(block, block.neutral())[0, 0])
+    f = 0.05 * m
+    block = slider(passive=tb.JointPassive(friction=f))
+    name = block.joint_names[-1]
+    load = tb.JointForceSchedule("load", name, times=(0.0,), forces=(0.6 * f,))
+    held = tb.simulate(block, 0.2, world=FREE, elements=[load], method=tb.RK4(dt=dt))
+    assert np.abs(held.q).max() < 1e-15
+    run = tb.simulate(block, 0.6, v=[0.02], world=FREE, **every(method=tb.RK4(dt=dt)))
+    # v0 / (f / m) = 0.4 s, after v0^2 / (2 f / m)
+    assert run.q[-1, 0] == pytest.approx(0.02**2 / 0.1, abs=0.05 * dt * dt)
+    assert np.abs(run.v[run.time > 0.4 + dt]).max() < 1e-12
+
+
+def test_restitution_is_at_most_one():
+    with pytest.raises(tb.ModelError, match=r"restitution must be at most 1, got 1\.2"):
+        tb.JointLimits(restitution=1.2)
+    with pytest.raises(tb.ModelError, match="restitution"):
+        tb.JointLimits(restitution=-0.1)
 
 
 def test_stops_of_both_sides_and_of_followers_hold():
@@ -210,7 +331,7 @@ def test_laws_at_the_ends_of_steps_supply_no_energy():
         }
         limits = tb.JointLimits(lower=-1.0, upper=1.0)
         robot = arm(rng, passive=passive, limits=limits)
-        assert unresolved_laws(robot, 5e-3)
+        assert ended_laws(robot, 5e-3)
         run = tb.simulate(
             robot,
             2.0,
@@ -329,15 +450,15 @@ def test_a_joint_that_crosses_its_range_in_a_step_is_stopped():
 
 
 def test_steps_that_resolve_all_laws_are_those_of_the_method():
-    """Weak friction and damping act at the stages: nothing is chosen, and no state is added."""
-    mild = slider(passive=tb.JointPassive(friction=1e-3, damping=0.1))
-    assert unresolved_laws(mild, 1e-3) == ()
+    """Weak damping acts at the stages: nothing is chosen, and no state is added."""
+    mild = slider(passive=tb.JointPassive(damping=0.1))
+    assert ended_laws(mild, 1e-3) == ()
     run = tb.simulate(mild, 0.01, v=[0.1], world=FREE)
     assert run.z.shape[-1] == 0
-    rate = unresolved_laws(slider(passive=tb.JointPassive(damping=50.0)), 1.0)[0].rate
+    rate = ended_laws(slider(passive=tb.JointPassive(damping=50.0)), 1.0)[0].rate
     stiff = slider(passive=tb.JointPassive(damping=50.0))
-    assert unresolved_laws(stiff, 0.99 * RESOLVED_RATE / rate) == ()
-    assert unresolved_laws(stiff, 1.01 * RESOLVED_RATE / rate)
+    assert ended_laws(stiff, 0.99 * RESOLVED_RATE / rate) == ()
+    assert ended_laws(stiff, 1.01 * RESOLVED_RATE / rate)
 
 
 def test_methods_that_cannot_end_steps_with_laws_refuse_steps_beyond_their_stability():
@@ -360,8 +481,8 @@ def test_masses_given_as_parameters_choose_the_laws_of_a_run():
         values[f"{body.name}.mass"] = 1e-4 * inertia.mass
         values[f"{body.name}.inertia"] = 1e-4 * np.array(inertia.tensor)
     light = tb.with_parameters(heavy, values)
-    assert not unresolved_laws(heavy, 1e-3)
-    assert unresolved_laws(light, 1e-3)
+    assert not ended_laws(heavy, 1e-3)
+    assert ended_laws(light, 1e-3)
     v = np.array([0.5, -0.3, 0.4, 0.2])
     own = tb.simulate(light, 0.2, v=v)
     alone = tb.simulate(heavy, 0.2, v=v, parameters=values)
@@ -432,7 +553,7 @@ def test_positions_follow_from_recorded_velocities_where_joints_hit_stops(dt):
     # h^2 v'' / 12 is left of the trapezoidal rule
     curved = np.abs(steps - 0.5 * (run.v[1:] + run.v[:-1])).max()
     assert curved < 2e3 * dt * dt
-    # what the other joints change within a step
+    # what other joints change within a step
     assert run.q.min() > -0.7 - 1e-2 * dt
     assert run.q.max() < 0.9 + 1e-2 * dt
     energy = total_energy(run)
@@ -443,7 +564,7 @@ def test_stops_act_at_the_ends_of_steps_of_any_length():
     """Their states follow those of contacts in `run.z`."""
     limits = tb.JointLimits(lower=-0.5, upper=0.5)
     robot = slider(limits=limits)
-    assert [one.law for one in unresolved_laws(robot, 1e-5)] == ["stop"]
+    assert [one.law for one in ended_laws(robot, 1e-5)] == ["stop"]
     body = tb.Body(
         "puck",
         joint=tb.Free("puck"),
@@ -461,5 +582,5 @@ def test_a_joint_that_starts_beyond_its_stop_returns_slowly():
     """It is not thrown back."""
     robot = slider(limits=tb.JointLimits(lower=-0.5, upper=0.5))
     run = tb.simulate(robot, 0.5, q=[0.55], world=FREE, **every(method=tb.RK4(dt=1e-3)))
-    assert run.v.min() >= -2.0 * 0.05
+    assert run.v.min() >= -5.0 * 0.05
     assert run.q[-1, 0] < 0.51

@@ -247,6 +247,7 @@ def test_a_state_reports_joints_by_name(model):
         ({"method": tb.Dop853}, DomainError, r"write method=tb\.Dop853\(dt=1e-3\)"),
         ({"q": [0.0]}, ShapeError, "q: expected 2"),
         ({"record": "energy"}, DomainError, r"write record=tb\.Record\(quantities=\['ene"),
+        ({"record": "run.zarr"}, DomainError, r"write record=tb\.Record\(store='run.zarr'\)"),
         (
             {"record": 10},
             DomainError,

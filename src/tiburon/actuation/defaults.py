@@ -8,8 +8,10 @@ from tiburon.actuation.cable_drive import CableDrive
 from tiburon.actuation.contact_models import ContactModel
 from tiburon.actuation.cylinder_drive import CylinderDrive
 from tiburon.actuation.element import Element
+from tiburon.actuation.free_armature import FreeArmature
 from tiburon.actuation.gravity_compensation import GravityCompensation
 from tiburon.actuation.joint_laws import (
+    FRICTION,
     PASSIVE,
     STOP,
     JointLaws,
@@ -45,7 +47,7 @@ def elements_of(
         friction_speed: Speed over which smooth friction changes sign [rad/s or m/s].
         stop_frequency: Natural frequency of the moved inertia on its stop [rad/s].
         laws: Friction, damping, springs and stops of joints that act at the ends of steps, as
-            `unresolved_laws` chooses them.
+            `ended_laws` chooses them.
 
     Returns:
         Actuators, thrusters, cylinders, cables, springs, passive forces, stops, each in order; last
@@ -62,10 +64,12 @@ def elements_of(
         friction_speed=friction_speed,
         at_ends=chosen_joints(laws, PASSIVE),
         resolved=resolved_joints(model, laws),
+        coulomb=not any(one.law == FRICTION for one in laws),
     )
     frequency = positive("stop_frequency", stop_frequency, "rad/s")
     stops = JointStops.of(model, frequency=frequency, at_ends=chosen_joints(laws, STOP))
-    found += [part for part in (GravityCompensation.of(model), stops) if part is not None]
+    others = (GravityCompensation.of(model), FreeArmature.of(model), stops)
+    found += [part for part in others if part is not None]
     last = JointLaws.of(model, laws) if laws else None
     return tuple(found) if last is None else (*found, last)
 

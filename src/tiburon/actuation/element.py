@@ -236,15 +236,15 @@ class Element:
     ends_steps: ClassVar[bool] = False
     """Whether impulses act at the end of each step, as those of rigid contact do."""
 
-    states_follow: ClassVar[bool] = False
-    """Whether its discrete states come after those of all elements that do not say so."""
-
     is_event_driven: ClassVar[bool] = False
     """Whether it constrains accelerations in modes that events change, as exact contact does; see
     `held_contacts`."""
 
     is_located: ClassVar[bool] = False
     """Whether what it touches is located outside of compiled code."""
+
+    states_last: ClassVar[bool] = False
+    """Whether its discrete states follow those of all other elements, first of all contacts."""
 
     stops_joints: ClassVar[bool] = False
     """Whether it stops joints at their limits."""

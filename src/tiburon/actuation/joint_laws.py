@@ -1,13 +1,14 @@
 """Joint friction, damping, springs, servos and stops that act at the end of a step, not at stages.
 
-Friction, damping and springs of a joint that are faster than a step, servos that are, and stops,
-are not evaluated at the stages of the integrator. There, their mean forces over the last step act
+Dry friction and stops, and damping, springs and servos of a joint that are faster than a step, are
+not evaluated at the stages of the integrator. There, their mean forces over the last step act
 as constants. The end of the step corrects them, so that the new mean forces obey their laws:
 
     damping and spring      f = -d v_m - k (x_m - rest)     in the mean state of the step
     servo                   f = g u + b - d v_m - k x_m, within its limits
     dry friction            -f_0 <= f <= f_0, f = -f_0 sign v at the end where the joint moves
-    stop                    f >= 0, and f = 0 where the joint ends within its range
+    stop                    f >= 0, and f = 0 where the joint ends within its range; where it
+                            hits the stop, it leaves it with e times its speed
 
 The first are linear: h (theta d + theta^2 h k) joins the mass matrix on its diagonal, where the
 armature is; at the stages already, so that links without inertia of their own move. The others are
@@ -23,6 +24,7 @@ Symbols:
     v_m         v_0 + theta (v_1 - v_0), the mean velocity with the weight theta of the end
     x_m         x_0 + theta h v_m
     z           fastest rate of the law, times h
+    e           coefficient of restitution
 
 With theta = 1 / (1 - exp(-z)) - 1 / z a damped joint decays as the exact solution does, for any z
 (exponential fitting: Liniger and Willoughby 1970, "Efficient integration methods for stiff systems
@@ -47,6 +49,7 @@ from tiburon.actuation.element import (
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, apparent_joint_inertia
 from tiburon.actuation.passive import (
     FRICTION_SPEED,
+    PARTS,
     friction_force,
     is_axial,
     rest_position,
@@ -72,8 +75,14 @@ RESOLVED_RATE = 0.5
 SAMPLES = 16
 """Random configurations in which apparent inertias are looked at."""
 
-PASSIVE, STOP, SERVO = "passive", "stop", "servo"
-"""Laws of a degree of freedom: friction, damping and spring; its stop; a servo on it."""
+PASSIVE, FRICTION, STOP, SERVO = "passive", "friction", "stop", "servo"
+"""Laws of a degree of freedom: damping and spring; dry friction; its stop; a servo on it."""
+
+BOUNDED = FRICTION, STOP
+"""Laws with an inequality, which stages do not have: they act at the ends of all steps."""
+
+NARROW = 0.05
+"""Range of a joint that it may cross in a step, so that both ends may act [m or rad]."""
 
 STUCK_SHARE = 1.0 - 1e-6
 """Share of the friction below which it held the joint at rest in the last step."""
@@ -89,7 +98,7 @@ class LawChoice(NamedTuple):
     """Index of the degree of freedom, from 0."""
 
     law: str
-    """`PASSIVE`, `STOP` or `SERVO`."""
+    """`PASSIVE`, `FRICTION`, `STOP` or `SERVO`."""
 
     rate: float
     """Its fastest rate [1/s]."""
@@ -113,16 +122,30 @@ class LawChoice(NamedTuple):
         """The law in words, for messages."""
         if self.law == SERVO:
             return f"servo of actuator {self.actuator!r}"
-        what = "friction, damping or spring" if self.law == PASSIVE else "stop"
+        what = {PASSIVE: "damping or spring", FRICTION: "friction"}.get(self.law, "stop")
         return f"{what} of joint {self.joint!r}"
 
     def rate_of(self, passive: JointPassive, joint: Joint) -> float:
-        """Return the fastest rate of friction, damping and spring with given values [1/s]."""
-        damping, friction, stiffness = (
+        """Return the fastest rate of damping and spring with given values, or of friction [1/s].
+
+        Friction is as fast as where it is smooth. It counts for damping, too: where forces that
+        damping resists change within a step, both are solved together.
+        """
+        friction = per_degree_of_freedom(passive.friction, joint)[self.dof_index]
+        rubbing = friction / FRICTION_SPEED / self.inertia
+        if self.law == FRICTION:
+            return rubbing
+        damping = per_degree_of_freedom(passive.damping, joint)[self.dof_index]
+        own = self.linear_rate(passive, joint)
+        return max(own, damping / self.inertia + rubbing) if own else 0.0
+
+    def linear_rate(self, passive: JointPassive, joint: Joint) -> float:
+        """Return the rate of damping and spring alone [1/s]."""
+        damping, stiffness = (
             per_degree_of_freedom(part, joint)[self.dof_index]
-            for part in (passive.damping, passive.friction, passive.stiffness)
+            for part in (passive.damping, passive.stiffness)
         )
-        rate = (damping + friction / FRICTION_SPEED) / self.inertia
+        rate = damping / self.inertia
         return max(rate, math.sqrt(stiffness / self.inertia)) if is_axial(joint) else rate
 
 
@@ -166,8 +189,11 @@ def law_rates(
                 own_values = joint.passive or JointPassive()
                 if values:
                     own_values = replace(own_values, **values)
-                law = LawChoice(joint.name, k, PASSIVE, 0.0, m)
-                found.append(law._replace(rate=law.rate_of(own_values, joint)))
+                for law in (PASSIVE, FRICTION):
+                    choice = LawChoice(joint.name, k, law, 0.0, m)
+                    rate = choice.rate_of(own_values, joint)
+                    if rate:
+                        found.append(choice._replace(rate=rate))
             if is_axial(joint) and any(map(math.isfinite, _range(joint, k))):
                 found.append(LawChoice(joint.name, k, STOP, STOP_FREQUENCY, m))
     for actuator in model.actuators:
@@ -228,17 +254,17 @@ def least_inertia_of(M: NDArray[np.float64], known: NDArray[np.float64]) -> NDAr
     return least
 
 
-def unresolved_laws(
+def ended_laws(
     model: Model,
     dt: float,
     *,
     parameters: Mapping[str, ArrayLike] = MappingProxyType({}),
     least: tuple[float, ...] = (),
 ) -> tuple[LawChoice, ...]:
-    """Return the laws of joints that steps of dt [s] take at their ends; see `law_rates`.
+    """Return the laws of joints that act at the ends of steps of dt [s]; see `law_rates`.
 
-    These are those that the steps do not resolve, and all stops. Those of one joint are taken
-    alike. Of a batch these are the laws that any case takes at the
+    They are dry friction and stops, and of the others those that steps do not resolve. Those of one
+    kind and joint are taken alike. Of a batch these are the laws that any case takes at the
     ends of steps; the values of a case decide where its own act (`JointLaws.of`).
 
     Args:
@@ -259,9 +285,9 @@ def unresolved_laws(
 def _laws_beyond(
     model: Model, dt: float, most: tuple[tuple[str, float], ...], least: tuple[float, ...]
 ) -> tuple[LawChoice, ...]:
-    """Return the laws that steps of dt [s] do not resolve; arguments as of `law_rates`."""
+    """Return the laws at the ends of steps of dt [s]; arguments as of `law_rates`."""
     every = law_rates(model, most, least)
-    beyond = {one.owner for one in every if one.law == STOP or one.rate * dt >= RESOLVED_RATE}
+    beyond = {one.owner for one in every if one.law in BOUNDED or one.rate * dt >= RESOLVED_RATE}
     chosen = [one for one in every if one.owner in beyond]
     return tuple(one._replace(limit=RESOLVED_RATE / dt) for one in chosen)
 
@@ -283,7 +309,7 @@ def refuse_laws(
     """Refuse steps that are too long for laws of joints which cannot act at their ends.
 
     Args:
-        laws: Laws that steps of dt do not resolve.
+        laws: Laws that would act at the ends of steps.
         dt: Length of the steps [s].
         advice: What lets them act there.
         limit: Rate times dt that is accepted.
@@ -366,6 +392,9 @@ class JointLaw:
     upper: float = math.inf
     """Largest position [m or rad]; infinity for none."""
 
+    restitution: float = 0.0
+    """Share of the speed with which the joint leaves its stop."""
+
     named: tuple[str, ...] = ()
     """Values that are run-time parameters even where zero."""
 
@@ -387,6 +416,11 @@ class JointLaw:
         return math.isfinite(self.lower), math.isfinite(self.upper)
 
     @property
+    def is_narrow(self) -> bool:
+        """Whether both stops may act in a step."""
+        return self.upper - self.lower <= NARROW
+
+    @property
     def is_bounded(self) -> bool:
         """Whether its linear force has limits."""
         return self.actuator is not None and math.isfinite(self.actuator.force_limits[0])
@@ -405,6 +439,7 @@ class JointLaw:
                 ("servo_force", self.is_bounded),
                 ("friction_force", self.takes("friction")),
                 ("stop_force", any(self.ends)),
+                ("stop_force", self.is_narrow),
             )
             if acts
         )
@@ -427,7 +462,8 @@ class JointLaw:
         springs = (self.stiffness, self.rest, self.stage_inertia)
         passive = (self.rate, self.damping, self.friction, *springs)
         ends = (x for x in (self.lower, self.upper) if math.isfinite(x))
-        return (*passive, *ends, *self._servo())
+        bounce = (self.restitution,) if self.restitution else ()
+        return (*passive, *ends, *bounce, *self._servo())
 
     def _servo(self) -> tuple[float, ...]:
         """Return gain and bias of a servo, then its finite limits."""
@@ -461,7 +497,8 @@ class JointLaw:
     def structure(self) -> Hashable:
         """Return what its code depends on."""
         words = ("damping", "friction", "stiffness")
-        found = (self.joint, self.dof_index, tuple(map(self.takes, words)), self.ends)
+        stops = (*self.ends, self.is_narrow, self.restitution > 0.0)
+        found = (self.joint, self.dof_index, tuple(map(self.takes, words)), stops)
         if self.actuator is None:
             return found
         return (*found, self.actuator.name, tuple(map(math.isfinite, self._servo_limits())))
@@ -490,6 +527,7 @@ class HeldLaw(NamedTuple):
     stage_inertia: Scalar
     lower: Scalar
     upper: Scalar
+    restitution: Scalar
 
     forces: dict[str, Scalar]
     """Mean forces over the last step by the names of `JointLaw.forces` [N or N m]."""
@@ -590,15 +628,28 @@ class HeldLaw(NamedTuple):
             yield "friction_force", BoundRow(row, h * held, friction=h * self.friction, stuck=stuck)
         if any(self.law.ends):
             below, above = x - self.lower, self.upper - x
-            sign: Scalar = 1.0 if self.law.ends[0] else -1.0
-            if all(self.law.ends):
+            signs: tuple[Scalar, ...] = (1.0,) if self.law.ends[0] else (-1.0,)
+            if self.law.is_narrow:
+                signs = 1.0, -1.0
+            elif all(self.law.ends):
                 # the end that is closer to where the joint goes; at rest, to where it is
-                sign = np.where(below + 2.0 * h * speed < above, 1.0, -1.0)
-            gap = np.where(sign > 0.0, below, above)
-            # the end of the range that was pushed in the last step
-            pushed = np.maximum(sign * self.forces["stop_force"], 0.0)
-            along: dict[int, Scalar] = {self.variable: sign * self.ratio}
-            yield "stop_force", BoundRow(along, h * pushed, gap=gap, speed=sign * speed, sign=sign)
+                signs = (np.where(below + 2.0 * h * speed < above, 1.0, -1.0),)
+            for sign in signs:
+                gap = np.where(sign > 0.0, below, above)
+                # the end of the range that was pushed in the last step
+                pushed = np.maximum(sign * self.forces["stop_force"], 0.0)
+                yield (
+                    "stop_force",
+                    BoundRow(
+                        {self.variable: sign * self.ratio},
+                        h * pushed,
+                        gap=gap,
+                        speed=sign * speed,
+                        sign=sign,
+                        restitution=self.restitution,
+                        is_sudden=self.law.is_narrow or self.law.restitution > 0.0,
+                    ),
+                )
 
 
 def end_weight(z: Scalar) -> Scalar:
@@ -622,7 +673,7 @@ class JointLaws(Element):
     laws: tuple[JointLaw, ...]
     """One per degree of freedom and kind of law."""
 
-    states_follow: ClassVar[bool] = True
+    states_last: ClassVar[bool] = True
 
     @classmethod
     def of(cls, model: Model, chosen: Sequence[LawChoice]) -> "JointLaws | None":
@@ -634,10 +685,10 @@ class JointLaws(Element):
             if choice.law == SERVO:
                 law = _servo_law(model, choice)
             elif choice.law == STOP:
-                lower, upper = _range(joint, choice.dof_index)
-                law = JointLaw(joint.name, choice.dof_index, lower=lower, upper=upper)
+                law = _stop_law(joint, choice.dof_index)
             else:
-                law = _passive_law(model, joint, choice, acts=joint.name not in resolved)
+                acts = choice.law == FRICTION or joint.name not in resolved
+                law = _passive_law(model, joint, choice, acts=acts)
             if law.forces:
                 found.append(law)
         return cls("joint_laws", tuple(found)) if found else None
@@ -694,6 +745,7 @@ class JointLaws(Element):
                 next(given) if finite else end
                 for finite, end in zip(law.ends, (law.lower, law.upper), strict=True)
             )
+            bounce = next(given) if law.restitution else 0.0
             of_q, of_v = (model.slice(joint.name, of=of) for of in ("q", "v"))
             ratio, offset = 1.0, 0.0
             if isinstance(joint, Coupled):
@@ -714,6 +766,7 @@ class JointLaws(Element):
                     inertia,
                     lower,
                     upper,
+                    bounce,
                     {name: next(states) for name in law.forces},
                     of_q.start + law.dof_index if is_axial(joint) else None,
                     *driven,
@@ -793,26 +846,36 @@ class LawsAtStages(Element):
 
 
 def _passive_law(model: Model, joint: Joint, choice: LawChoice, *, acts: bool) -> JointLaw:
-    """Return friction, damping and spring of a degree of freedom; zeros if it does not act."""
+    """Return friction, or damping and spring, of a degree of freedom; zeros if it does not act."""
     passive, k = joint.passive or JointPassive(), choice.dof_index
-    words = ["damping"]
-    words += ["friction"]
-    words += ["stiffness"] if is_axial(joint) else []
+    words = ["friction"]
+    if choice.law == PASSIVE:
+        words = ["damping", "stiffness"] if is_axial(joint) else ["damping"]
     values: dict[str, Any] = {
         word: per_degree_of_freedom(getattr(passive, word), joint)[k] for word in words
     }
     run_time = model.run_time.passives
-    named = tuple(word for word in words if f"{joint.name}.{word}" in run_time)
-    if named:
+    given = [word for word in PARTS if f"{joint.name}.{word}" in run_time]
+    named: tuple[str, ...] = ()
+    if given:
         # cases decide by their own values, of which the code must know all
-        named = tuple(word for word in words if values[word] != 0.0 or word in named)
+        named = tuple(word for word in words if values[word] != 0.0 or word in given)
     if "stiffness" in values and (values["stiffness"] or "stiffness" in named):
         values["rest"] = rest_position(joint, passive.rest)[k]
-    rate = choice.rate_of(passive, joint)
+    rate = choice.linear_rate(passive, joint)
     if not acts:
         values |= dict.fromkeys(words, 0.0)
-    inertia = _stage_inertia(choice, rate, values["damping"], values.get("stiffness", 0.0))
+    linear = (values.get(word, 0.0) for word in ("damping", "stiffness"))
+    inertia = _stage_inertia(choice, rate, *linear)
     return JointLaw(joint.name, k, rate, named=named, stage_inertia=inertia, **values)
+
+
+def _stop_law(joint: Joint, dof_index: int) -> JointLaw:
+    """Return the stop of a degree of freedom."""
+    lower, upper = _range(joint, dof_index)
+    bounce = 0.0 if joint.limits is None else joint.limits.restitution
+    share = per_degree_of_freedom(bounce, joint)[dof_index]
+    return JointLaw(joint.name, dof_index, lower=lower, upper=upper, restitution=share)
 
 
 def _stage_inertia(choice: LawChoice, rate: float, damping: float, stiffness: float) -> float:

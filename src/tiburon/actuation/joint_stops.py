@@ -1,4 +1,8 @@
-"""Joint stops: one-sided spring-dampers at the position limits of `JointLimits`."""
+"""Joint stops: one-sided spring-dampers at the position limits of `JointLimits`.
+
+They act in adaptive steps and in those of methods that cannot end steps with `JointLaws`, which
+have rigid stops, and at limits of ball joints in all runs.
+"""
 
 import math
 from collections.abc import Collection, Hashable
@@ -126,12 +130,13 @@ class JointStops(Element):
         """Return the stops of a robot, scaled by its inertia; None if no joint is limited.
 
         A stop has the stiffness m w^2 and the damping 2 z m w, with m the apparent inertia of the
-        joint in the neutral configuration (`apparent_joint_inertia`).
+        joint in the neutral configuration (`apparent_joint_inertia`). Damping is at most that of
+        the coefficient of restitution of the limits, where they have one.
 
         Args:
             model: The robot.
             frequency: w [rad/s]; explicit steps should stay below 0.3 / w.
-            damping_ratio: z, as a fraction of critical damping.
+            damping_ratio: z, as a fraction of critical damping, at most.
             ramp: Depth at which the damping is complete [rad or m].
             at_ends: Joints whose stops act at the ends of steps (`JointLaws`) and are left out.
         """
@@ -149,7 +154,9 @@ class JointStops(Element):
                 if inertia is None:
                     inertia = apparent_joint_inertia(model)
                 m = _stopped_inertia(model, joint, dof_index, inertia)
-                k, b = m * frequency * frequency, 2.0 * damping_ratio * m * frequency
+                share = _ratio_of(max(per_degree_of_freedom(limits.restitution, joint)))
+                damped = min(damping_ratio, share)
+                k, b = m * frequency * frequency, 2.0 * damped * m * frequency
                 stops.append(JointStop(joint.name, dof_index, low, high, k, b, ramp))
         return cls("limits", tuple(stops)) if stops else None
 
@@ -202,6 +209,13 @@ class JointStops(Element):
             forces.append(joint_force(joint, [a * push for a in direction]))
         total = spread_forces(now.model, forces)
         return Action(total, outputs={f"{self.name}.energy": energy})
+
+
+def _ratio_of(restitution: float) -> float:
+    """Return the damping ratio of an oscillator that leaves with a share of its speed."""
+    if not restitution:
+        return math.inf
+    return -math.log(restitution) / math.hypot(math.pi, math.log(restitution))
 
 
 def _limited(joint: Joint) -> list[tuple[int, float, float]]:

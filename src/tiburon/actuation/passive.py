@@ -177,10 +177,11 @@ class PassiveJoints(Element):
         friction_speed: float = FRICTION_SPEED,
         at_ends: tuple[str, ...] = (),
         resolved: tuple[str, ...] = (),
+        coulomb: bool = True,
     ) -> "PassiveJoints | None":
         """Return the passive forces of a robot; None if it has none."""
         named = tuple(sorted(model.run_time.passives))
-        found = cls("passive", model.joints, friction_speed, True, named, at_ends, resolved)
+        found = cls("passive", model.joints, friction_speed, coulomb, named, at_ends, resolved)
         acting = tuple(
             joint
             for joint in model.joints
@@ -304,6 +305,7 @@ def passive_elements(
     friction_speed: float = FRICTION_SPEED,
     at_ends: tuple[str, ...] = (),
     resolved: tuple[str, ...] = (),
+    coulomb: bool = True,
 ) -> tuple[Element, ...]:
     """Return springs between frames, and friction and springs of joints, of a robot.
 
@@ -312,9 +314,14 @@ def passive_elements(
         friction_speed: Speed over which Coulomb friction changes sign [rad/s or m/s].
         at_ends: Joints whose forces act at the ends of steps and are left out.
         resolved: Joints of those whose forces do so in other cases of a batch only.
+        coulomb: Whether Coulomb friction is included, not at the ends of steps.
     """
     springs = tuple(PointSpring(spring.name, spring) for spring in model.springs)
     joints = PassiveJoints.of(
-        model, friction_speed=friction_speed, at_ends=at_ends, resolved=resolved
+        model,
+        friction_speed=friction_speed,
+        at_ends=at_ends,
+        resolved=resolved,
+        coulomb=coulomb,
     )
     return springs if joints is None else (*springs, joints)

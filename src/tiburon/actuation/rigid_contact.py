@@ -167,12 +167,13 @@ class RigidContactElement(ContactElement):
         """
         return may_touch(plans, start, (end,), self.candidates, p)
 
-    def chooses_points(self, plan: Plan) -> bool:
+    def chooses_points(self, plan: Plan, *, few: bool) -> bool:
         """Return whether contact of a step is that of the points that come near.
 
-        Prescribed motion of joints that a model has needs the rows of all points.
+        Prescribed motion of joints that a model has needs the rows of all points. `few` states
+        whether points of few bodies are chosen, too.
         """
-        return not plan.depends_on_time and chooses(plan, self.candidates)
+        return not plan.depends_on_time and chooses(plan, self.candidates, few=few)
 
     def approach(
         self,
@@ -243,7 +244,9 @@ class RigidContactElement(ContactElement):
             squares = [_square(force) for force in found.forces]
             raised = [(np.maximum(a, b),) for (a,), b in zip(own_peaks, squares, strict=True)]
             peaks = tuple(spread_rows(points.places, raised, before))
+            least = points.least
         else:
+            least = functools.reduce(np.minimum, gaps)
             peaks = self.raised_peaks(z, [_square(state.mean) for state in found.states])
         *_, largest, place, depth, deepest, when = z[self.own_states]
         larger = found.residual > largest
@@ -252,7 +255,6 @@ class RigidContactElement(ContactElement):
         acts = np.where(found.lasts, np.where(acted, 2.0, 1.0), 0.0)
         acts = np.where(acted & found.differs, REVISED, acts)
         largest, place = (np.where(larger, a, b) for a, b in ((own[0], largest), (own[2], place)))
-        least = functools.reduce(np.minimum, gaps)
         depths = where_needed(
             -least > depth, lambda: (-least, _place(gaps, least), time), (depth, deepest, when)
         )

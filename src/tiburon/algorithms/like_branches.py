@@ -34,9 +34,12 @@ LikeBranches = tuple[tuple[int, ...], ...]
 """Indices of the bodies of each branch, parents first; those at the same place are alike."""
 
 
-def like_branches(plan: Plan) -> tuple[LikeBranches, ...]:
-    """Return all groups of like branches on one body, those that contain others only."""
-    if current_graph() is None or plan.has_couplings:
+def like_branches(plan: Plan, *, anywhere: bool = False) -> tuple[LikeBranches, ...]:
+    """Return all groups of like branches on one body, those that contain others only.
+
+    None where nothing is traced, unless asked for `anywhere`.
+    """
+    if plan.has_couplings or (current_graph() is None and not anywhere):
         return ()
     forms: dict[int, Any] = {}
     for body in reversed(plan.bodies):

@@ -25,7 +25,7 @@ import numpy as np
 
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.element import per_degree_of_freedom
-from tiburon.actuation.joint_laws import STOP, unresolved_laws
+from tiburon.actuation.joint_laws import ended_laws
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_joint_inertia
 from tiburon.actuation.passive import FRICTION_SPEED
 from tiburon.argument_checks import at_least
@@ -481,7 +481,8 @@ def power_balance(
 ) -> Iterator[Finding]:
     """Check that the work of all elements equals stored energy plus dissipation in water.
 
-    Motors and thrusters are commanded; friction and springs act, and stops as springs.
+    Motors and thrusters are commanded; friction and springs act, and stops as springs: impacts take
+    energy in no time.
 
     Args:
         model: The robot.
@@ -495,12 +496,13 @@ def power_balance(
         yield Finding(name, SKIPPED, "joints driven by time do work")
         return
     names = [part.name for part in model.actuators] + [part.name for part in model.thrusters]
-    command = dict.fromkeys(names, COMMAND) or None
-    # rigid stops take energy at an instant; springs have powers
     stops = JointStops.of(model)
-    given = {"command": command, "elements": [stops] if stops else []}
+    options: dict[str, Any] = {
+        "command": dict.fromkeys(names, COMMAND) or None,
+        "elements": () if stops is None else (stops,),
+    }
     model = model.without_limits()
-    run = run_of(model, states, dt, world, **given)
+    run = run_of(model, states, dt, world, **options)
     bad = ended_early(name, run)
     end = None
     if bad is not None:
@@ -526,7 +528,7 @@ def power_balance(
     )
     while not _is_conclusive(finding) and DURATION / h <= 0.5 * MAX_ROWS:
         h *= 0.5
-        whole = run_of(model, states, h, world, **given)
+        whole = run_of(model, states, h, world, **options)
         last = whole.outcome
         if last.status != "finished" and (end is None or last.time < end):
             # its few rows would agree with the first ones of any other run
@@ -651,7 +653,7 @@ class StepAdvice(NamedTuple):
             text += ", or method=tb.Rosenbrock()"
             if self.ended:
                 text += (
-                    "; runs with longer steps take friction, damping and servos of "
+                    "; runs with longer steps take friction, damping, stops and servos of "
                     f"{len(self.ended)} joints at the ends of steps, and are stable on these"
                 )
         return Finding("step size", PASSED if fits else WARNING, text, self.dt)
@@ -694,8 +696,7 @@ def advise_step(model: Model, world: World, q: Array) -> StepAdvice:
     rate, cause = max(found)
     if not rate:
         return StepAdvice(MAX_STEP, float("inf"), 0.0, cause)
-    laws = unresolved_laws(model, DEFAULT_STEP)
-    ended = tuple(dict.fromkeys(one.joint for one in laws if one.law != STOP))
+    ended = tuple(dict.fromkeys(one.joint for one in ended_laws(model, DEFAULT_STEP)))
     longest = _round(min(MAX_STEP, ACCURATE_STEP / rate))
     return StepAdvice(longest, STABILITY_LIMIT / rate, rate, cause, ended)
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.kinematics import Place, body_motions, body_places
+from tiburon.algorithms.like_branches import like_branches
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.candidates import FIELDS, Candidate, Part, Surface, parameter_count
 from tiburon.contact.candidates import surfaces_of as materials_of
@@ -43,8 +44,9 @@ from tiburon.trace.regions import function, where_needed
 from tiburon.trace.regions.lanes import lanes
 
 MOST_WHOLE = 8
-"""Pairs of bodies up to which all points are part of every step: few bodies with many points share
-rows (`contact_layout`), which is faster than to choose."""
+"""Pairs of bodies up to which all points of like branches are part of every step: pads with many
+points share rows (`contact_layout`), and legs are computed side by side, which is faster than to
+choose. So are all points where they are as few."""
 
 MOST_SPARSE, MOST_SPARSE_POINTS = 3.0, 200
 """Velocities per velocity that moves a pair, on average, beyond which all points are part of every
@@ -75,13 +77,14 @@ def too_many(slots: int) -> str:
 
 
 class ActivePoints(list[PointRows]):
-    """The points that have slots; geometry of those that are not used is zero.
+    """The points that have slots, with their gaps ahead alone; those of unused slots are zero.
 
     Attributes:
         places: The point of each slot.
         count: How many slots are used.
         total: How many points are near: more than slots, if these do not suffice.
         gaps: Gaps of all points at the start of the step [m].
+        least: The least of them [m].
         table: Of each point its gap at the start and ahead, normal, place on both bodies, share
             of the step before first contact, normal at the start, and whether it jumps.
         surfaces: Static and kinetic friction and restitution of each point; where some resist
@@ -97,6 +100,7 @@ class ActivePoints(list[PointRows]):
     count: Scalar
     total: Scalar
     gaps: list[Scalar]
+    least: Scalar
     table: list[Scalar]
     surfaces: list[Scalar]
     resists: tuple[bool, bool]
@@ -126,8 +130,11 @@ class MovedShape(NamedTuple):
     """Velocity of its origin at the start and ahead, times the step [m]."""
 
 
-def chooses(plan: Plan, candidates: Sequence[Candidate]) -> bool:
-    """Return whether points of these pairs are chosen in each step."""
+def chooses(plan: Plan, candidates: Sequence[Candidate], *, few: bool = True) -> bool:
+    """Return whether points of these pairs are chosen in each step.
+
+    `few` states whether those of few bodies are, too.
+    """
     pairs: set[frozenset[int]] = set()
     points = moved = 0
     for candidate in candidates:
@@ -142,7 +149,9 @@ def chooses(plan: Plan, candidates: Sequence[Candidate]) -> bool:
         points += candidate.point_count
         moved += candidate.point_count * len(columns)
     if len(pairs) <= MOST_WHOLE and points <= MOST_SPARSE_POINTS:
-        return False
+        few = few and MOST_WHOLE < points <= MOST_ACTIVE
+        if not few or _on_like_branches(plan, candidates):
+            return False
     return points > MOST_SPARSE_POINTS or plan.nv * points <= MOST_SPARSE * moved
 
 
@@ -165,6 +174,15 @@ def leaves_out_turning(plan: Plan, candidates: Sequence[Candidate]) -> bool:
     kinds = sum(_resists(candidates))
     large = kinds > 0 and _most_turning(plan.nv, kinds) < LEAST_TURNING
     return large and not plan.depends_on_time and chooses(plan, candidates)
+
+
+def _on_like_branches(plan: Plan, candidates: Sequence[Candidate]) -> bool:
+    """Return whether shapes are on branches that are visited side by side, on all of a group."""
+    carriers = {plan.frame(x.body).body for c in candidates for x in (c.first, c.second)}
+    return any(
+        all(carriers.intersection(branch) for branch in group)
+        for group in like_branches(plan, anywhere=True)
+    )
 
 
 def active_points(
@@ -220,13 +238,15 @@ def active_points(
             candidate: Candidate = candidate,
         ) -> Any:
             def computed() -> Any:
-                return _contacts(candidate, first, second, numbers, handle, near)
+                found = _contacts(candidate, first, second, numbers, handle, near)
+                return found, _summed_up(found)
 
             if isinstance(distance, float) and distance == -math.inf:
                 return computed()
             up = (0.0, 0.0, 1.0)
             absent = (NO_CONTACT, NO_CONTACT, up, ZERO3, ZERO3, 1.0, up, 0.0)
-            idle = [absent] * candidate.point_count
+            none = [NO_CONTACT] * candidate.point_count, NO_CONTACT, 0.0
+            idle = [absent] * candidate.point_count, none
             return where_needed(distance <= near, computed, idle)
 
         given = [(*pairs[k], own[k][:sizes], bounds[k][0]) for k in members]
@@ -235,16 +255,15 @@ def active_points(
             found.update(zip(members, itertools.starmap(function(contacts), given), strict=True))
             continue
         found.update(zip(members, lanes(contacts, given), strict=True))
-    points = [point for k in range(len(candidates)) for point in found[k]]
-    gaps = [point[0] for point in points]
-    # what gaps lose in the step, of shapes that turn
+    points = [point for k in range(len(candidates)) for point in found[k][0]]
+    keys: list[Scalar] = []
+    least: Scalar = NO_CONTACT
     lost: Scalar = 0.0
-    for gap, later, *_ in points:
-        # vertices of hulls change places
-        both = np.maximum(gap, later) < NO_CONTACT
-        lost = np.maximum(lost, np.where(both, np.abs(gap - later), 0.0))
+    for k in range(len(candidates)):
+        own_keys, lowest, loses = found[k][1]
+        keys += own_keys
+        least, lost = np.minimum(least, lowest), np.maximum(lost, loses)
     limit = near + MOTION_SHARE * lost
-    keys = [np.minimum(point[0], point[1]) for point in points]
     slots = min(len(points), MOST_ACTIVE)
     chosen = ActivePoints()
     chosen.resists = _resists(candidates)
@@ -253,7 +272,7 @@ def active_points(
     chosen.places, chosen.count, chosen.total = active_rows(
         keys, limit, np.minimum(limit, NEAR_GAP), slots
     )
-    chosen.gaps = gaps
+    chosen.gaps, chosen.least = [point[0] for point in points], least
     chosen.table = [
         x
         for gap, later, n, a, b, share, start, jump in points
@@ -269,11 +288,9 @@ def active_points(
             *((one.torsional_friction, one.rolling_friction) if any(chosen.resists) else ()),
         )
     ]
-    picked = picked_rows(chosen.places, chosen.table, WIDTH)
     axes = (ZERO3, ZERO3, ZERO3)
-    for row in picked:
-        n, point = (row[2], row[3], row[4]), (row[5], row[6], row[7])
-        chosen.append(PointRows(ContactGeometry(row[1], point, n), axes, ()))
+    for (gap,) in picked_rows(chosen.places, [point[1] for point in points], 1):
+        chosen.append(PointRows(ContactGeometry(gap, ZERO3, ZERO3), axes, ()))
     _put_bodies(chosen, plan, ahead, places, candidates)
     return chosen
 
@@ -443,6 +460,23 @@ def _turned(shape: MovedShape) -> Scalar:
         change = subtract(after, before)
         total = total + dot(change, change)
     return np.sqrt(total)
+
+
+def _summed_up(points: Sequence[tuple[Any, ...]]) -> tuple[list[Scalar], Scalar, Scalar]:
+    """Return of the points of a pair what decides whether they are near: their least gaps.
+
+    Then the least gap at the start, and what gaps lose in the step, of shapes that turn.
+    """
+    keys: list[Scalar] = []
+    least: Scalar = NO_CONTACT
+    lost: Scalar = 0.0
+    for gap, later, *_ in points:
+        # vertices of hulls change places
+        both = np.maximum(gap, later) < NO_CONTACT
+        lost = np.maximum(lost, np.where(both, np.abs(gap - later), 0.0))
+        keys.append(np.minimum(gap, later))
+        least = np.minimum(least, gap)
+    return keys, least, lost
 
 
 def _pose(place: Place) -> tuple[Any, Vec3]:

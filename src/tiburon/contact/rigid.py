@@ -150,7 +150,7 @@ collided."""
 OUT_OF_REACH = 1e30
 """Gap [m] and speed [m/s] of slots that are not used."""
 
-RETURN_RATE = 2.0
+RETURN_RATE = 5.0
 """Speed per depth at which a joint that is beyond a stop returns to it [1/s]."""
 
 MIN_SHARED_POINTS = 3
@@ -219,6 +219,13 @@ class BoundRow(NamedTuple):
 
     sign: Scalar = 1.0
     """Sign of the joint force of the stop."""
+
+    restitution: Scalar = 0.0
+    """Poisson's coefficient of a stop."""
+
+    is_sudden: bool = False
+    """Whether a joint lands on a stop at an instant within a step, as on a contact; otherwise it is
+    slowed over up to two steps, in which positions follow from the velocities at their ends."""
 
     softness: Scalar | None = None
     """Velocity along the row per impulse that friction lets pass; None for none."""
@@ -1289,13 +1296,13 @@ def rigid_step(
             *(one.mu for one in joints),
             *(one.mu for one in turns),
             *(one.approach for one in closing),
-            *(0.0 for _ in joints),
+            *(one.closing.approach for one in joints),
             *(closing[k].approach for k in owners),
             *(one.share for one in closing),
-            *(1.0 for _ in joints),
+            *(one.closing.share for one in joints),
             *(closing[k].share for k in owners),
             *(surface.restitution for surface in surfaces),
-            *(0.0 for _ in joints),
+            *(bound.restitution for bound in bounds),
             *(surfaces[k].restitution for k in owners),
             *problem.ends,
             *(one.end for one in joints),
@@ -1322,13 +1329,15 @@ def rigid_step(
     p, y, shifts, slip, acted, (fastest, *report) = _parts(found, total, compliance.size)
     change = [a - b for a, b in zip(y, acted, strict=True)]
     shifted = compliance.response([a - 0.5 * b for a, b in zip(shifts, acted, strict=True)])
-    approach = [one.approach for one in closing]
-    bounced = _bounced(approach, [one.restitution for one in surfaces], p)
+    elastic_rows = [*(x.restitution for x in surfaces), *(x.restitution for x in bounds)]
+    closes = [*closing, *(one.closing for one in joints)]
+    approach = [one.approach for one in closes]
+    bounced = _bounced(approach, elastic_rows, p)
     bounces = functools.reduce(np.maximum, bounced, 0.0) > 0.5
     elastic = where_needed(
         bounces,
         lambda: _elastic_share(
-            compliance, v_free, change, approach, [one.hold for one in closing], p
+            compliance, v_free, change, approach, elastic_rows, [one.hold for one in closes], p
         ),
         1.0,
     )
@@ -1338,7 +1347,7 @@ def rigid_step(
     # without friction nothing sticks, and impulses do not show whether points slip
     still, per_time = MIN_SLIP_SHARE * MIN_SLIP_SHARE * fastest, -1.0 / h
     # impulses without a normal part are none
-    pushed, opened = _opened(bounced, p[: 3 * count])
+    pushed, opened = _opened(bounced[:count], p[: 3 * count])
     given = [
         (
             point.axes,
@@ -1370,7 +1379,7 @@ def rigid_step(
     for k, owner in enumerate(owners):
         worst = np.where(worst == float(first + k), float(owner), worst)
     pushes = p[3 * count :]
-    lands = _lands([*approach, *(one.hit for one in joints)], p)
+    lands = _lands([*approach[:count], *(one.hit for one in joints)], p)
     return RigidStep(
         v_after,
         after,
@@ -1798,11 +1807,11 @@ def _active_step(
             *_with_turning(found.b, found.turning_b, slots),
             *(one.mu for one in joints),
             *_with_turning(found.mu, found.turning_mu, slots),
-            *(0.0 for _ in joints),
+            *(one.closing.approach for one in joints),
             *_repeated(found.approach, 1 + n),
-            *(1.0 for _ in joints),
+            *(one.closing.share for one in joints),
             *_repeated(found.share, 1 + n),
-            *(0.0 for _ in joints),
+            *(bound.restitution for bound in bounds),
             *_repeated(found.restitution, 1 + n),
             *(one.end for one in joints),
             *ends,
@@ -1828,18 +1837,23 @@ def _active_step(
     change = [a - b for a, b in zip(y, acted, strict=True)]
     shifted = compliance.response([a - 0.5 * b for a, b in zip(shifts, acted, strict=True)])
     own, _ = _divided(p[3 * fixed :], 3, n)
-    bounced = _bounced(found.approach, found.restitution, own)
+    stops = [one.closing for one in joints]
+    approach = [*(one.approach for one in stops), *found.approach]
+    hold = [*(one.hold for one in stops), *found.hold]
+    elastic_rows = [*(bound.restitution for bound in bounds), *found.restitution]
+    every = [*p[: 3 * fixed], *own]
+    bounced = _bounced(approach, elastic_rows, every)
     bounces = functools.reduce(np.maximum, bounced) > 0.5
     elastic = where_needed(
         bounces,
-        lambda: _elastic_share(compliance, v_free, change, found.approach, found.hold, own),
+        lambda: _elastic_share(compliance, v_free, change, approach, elastic_rows, hold, every),
         1.0,
     )
     p, y, change = ([elastic * x for x in values] for values in (p, y, change))
     moved = compliance.response(change)
     v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
     (own, moments), (slip, _) = _divided(p[3 * fixed :], 3, n), _divided(slip[fixed:], 1, n)
-    pushed, opened = _opened(bounced, own)
+    pushed, opened = _opened(bounced[fixed:], own)
     still, per_time = MIN_SLIP_SHARE * MIN_SLIP_SHARE * fastest, -1.0 / h
 
     def after(shared: list[Scalar], axes: list[Scalar], *rest: list[Scalar]) -> Any:
@@ -1933,6 +1947,7 @@ class _PosedBound(NamedTuple):
 
     b: Scalars
     mu: Scalar
+    closing: "Closing"
     hit: Scalar
     """Share of a collision in what a stop removes of the speed of approach."""
     guess: Scalars
@@ -1949,18 +1964,26 @@ def _posed_bound(bound: BoundRow, square: Scalar, v_free: Sequence[Scalar], h: S
         # the force that presses the shoe is its normal impulse
         toward = -square * bound.friction
         guess = (bound.held, 0.0, bound.friction)
-        return _PosedBound((speed, 0.0, toward), 1.0, 0.0, guess, 0.5 * h * toward)
+        closing = Closing(toward, 0.0, 1.0)
+        return _PosedBound((speed, 0.0, toward), 1.0, closing, 0.0, guess, 0.5 * h * toward)
+    pushed = bound.held > 0.0
+    if bound.is_sudden:
+        ahead = bound.gap + h * bound.speed
+        end = ahead + 0.5 * h * (speed - bound.speed)
+        closing = closing_of(bound.gap, ahead, bound.speed, speed, bound.speed, h, pushed)
+        guess = (0.0, 0.0, bound.held)
+        return _PosedBound((0.0, 0.0, closing.bound), 0.0, closing, closing.approach, guess, end)
     # the speed of approach at the end with which the joint can rest on the stop one step later
     allowed = bound.gap / h + 0.5 * bound.speed
     returns = RETURN_RATE * np.minimum(bound.gap + REST_GAP, 0.0)
-    pushed = bound.held > 0.0
     rests = pushed & (bound.gap <= REST_GAP)
     toward = speed + np.where(rests, returns, np.maximum(allowed, returns))
     # what forces add to the speed within the step is no collision
     hit = np.where(pushed, 0.0, _ratio(-bound.speed, -speed))
     # what tolerances have left of a force is none
-    held = np.where((toward < 0.0) | rests, bound.held, 0.0)
-    return _PosedBound((0.0, 0.0, toward), 0.0, hit, (0.0, 0.0, held), 0.5 * h * toward)
+    guess = (0.0, 0.0, np.where((toward < 0.0) | rests, bound.held, 0.0))
+    closing = Closing(toward, 0.0, 1.0)
+    return _PosedBound((0.0, 0.0, toward), 0.0, closing, hit, guess, 0.5 * h * toward)
 
 
 def _lands(approach: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
@@ -1982,6 +2005,7 @@ def _elastic_share(
     v: Sequence[Scalar],
     change: Sequence[Scalar],
     approach: Sequence[Scalar],
+    restitution: Sequence[Scalar],
     hold: Sequence[Scalar],
     p: Sequence[Scalar],
 ) -> Scalar:
@@ -1994,6 +2018,7 @@ def _elastic_share(
         v: Velocity that impulses change.
         change: A^T p, without what acted within the step.
         approach: Share of the speed of approach in what each point removes.
+        restitution: Coefficient of each point.
         hold: What forces add to the speed of approach of each point.
         p: Impulses of the points.
     """
@@ -2002,8 +2027,10 @@ def _elastic_share(
     square = 0.5 * _sum_of_products(change, change)
     # forces take from what has bounced what they gave before
     taken: Scalar = 0.0
-    for k, (speed, own) in enumerate(zip(approach, hold, strict=True)):
-        taken = taken + np.where(speed > RESTING_SHARE, p[3 * k + 2] * own, 0.0)
+    for k, (speed, e, own) in enumerate(zip(approach, restitution, hold, strict=True)):
+        # a bounce that would end within the step is none: its impulse balances the forces
+        leaves = (speed > RESTING_SHARE) & ((1.0 + e) * speed >= 1.0)
+        taken = taken + np.where(leaves, p[3 * k + 2] * own, 0.0)
     allowed = _ratio(-taken - linear, square)
     return np.where(allowed > LEAST_ELASTIC_SHARE, np.minimum(allowed, 1.0), 1.0)
 

@@ -18,7 +18,7 @@ from tiburon.actuation.contact_models import (
     checked_contact,
     contact_elements,
 )
-from tiburon.actuation.joint_laws import refuse_immovable, unresolved_laws
+from tiburon.actuation.joint_laws import ended_laws, refuse_immovable
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
@@ -150,7 +150,7 @@ class Drive:
             )
         self._settings: dict[str, Any] = {"elements": elements, "contact": touching}
         if execution is None or execution.partition is None:
-            self._settings["laws"] = unresolved_laws(model, dt)
+            self._settings["laws"] = ended_laws(model, dt)
         if surroundings.fluid is None:
             refuse_immovable(model, self._settings.get("laws", ()))
         self.system, panel = piloted(model, surroundings, **self._settings)

@@ -98,7 +98,7 @@ class Record:
 
 
 INERTIA = Record(Inertia, ("mass", "com", "tensor"), renamed={"com": "center_of_mass"})
-LIMITS = Record(JointLimits, ("lower", "upper", "velocity", "force"))
+LIMITS = Record(JointLimits, ("lower", "upper", "velocity", "force", "restitution"))
 PASSIVE = Record(JointPassive, ("damping", "friction", "stiffness", "rest"))
 MOTOR = Record(
     Motor,

@@ -62,7 +62,9 @@ def checked_record(given: Any) -> Record:
     if isinstance(given, Record):
         return given
     write = "tb.Record(every=10)"
-    if isinstance(given, str):
+    if isinstance(given, Path) or (isinstance(given, str) and Path(given).suffix):
+        write = f"tb.Record(store={str(given)!r})"
+    elif isinstance(given, str):
         write = f"tb.Record(quantities=[{given!r}])"
     elif isinstance(given, (list, tuple)) and all(isinstance(name, str) for name in given):
         write = f"tb.Record(quantities={list(given)!r})"

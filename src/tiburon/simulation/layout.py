@@ -8,9 +8,9 @@ Symbols:
     p   run-time parameters of the elements
 """
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -138,7 +138,7 @@ class Layout:
         if self.own_names:
             start += called(control.initial_state, model)
         self.x0 = np.array(start, dtype=np.float64)
-        in_order = [self.elements[k] for k in _discrete_order(self.elements)]
+        in_order = sorted(self.elements, key=attrgetter("states_last"))
         self.z_names = unique_names(
             "discrete state",
             [*(n for e in in_order for n in e.discrete_state_names(model)), *self.own_z_names],
@@ -288,23 +288,20 @@ def _placed(
     model: Model, elements: Sequence[Element], tables: Sequence[tuple[Table, ...]]
 ) -> Iterator[Placed[Element]]:
     """Yield each element with the places of its values."""
-    lengths = [len(e.discrete_state_names(model)) for e in elements]
-    order = _discrete_order(elements)
-    totals = itertools.accumulate((lengths[k] for k in order), initial=0)
-    starts = dict(zip(order, totals, strict=False))
     ends = [0, model.nv, 0, 0]
-    for k, (e, own) in enumerate(zip(elements, tables, strict=True)):
+    held = [len(e.discrete_state_names(model)) for e in elements]
+    last = sum(n for n, e in zip(held, elements, strict=True) if not e.states_last)
+    first = 0
+    for e, own, n in zip(elements, tables, held, strict=True):
         names = (e.state_names(model), e.command_names(model))
         counts = (*map(len, names), len(e.parameters()), HANDLE * len(own))
         begins, ends = ends, [end + count for end, count in zip(ends, counts, strict=True)]
-        x, commands, p, handles = map(slice, begins, ends)
-        z = slice(starts[k], starts[k] + lengths[k])
-        yield Placed(e, x, commands, z, p, handles)
-
-
-def _discrete_order(elements: Sequence[Element]) -> list[int]:
-    """Return the order of the discrete states of elements: those of contacts come first."""
-    return sorted(range(len(elements)), key=lambda k: elements[k].states_follow)
+        x, u, p, handles = map(slice, begins, ends)
+        if e.states_last:
+            z, last = slice(last, last + n), last + n
+        else:
+            z, first = slice(first, first + n), first + n
+        yield Placed(e, x, u, z, p, handles)
 
 
 def called(thing: Any, *given: Any) -> Any:

@@ -23,12 +23,12 @@ from tiburon.actuation.element import Element
 from tiburon.actuation.joint_laws import (
     STABLE_RATE,
     LawChoice,
+    ended_laws,
     law_rates,
     least_inertia_of,
     refuse_immovable,
     refuse_laws,
     sampled_positions,
-    unresolved_laws,
 )
 from tiburon.actuation.prescribed import CASE, PrescribedMotion, cases_of, prescribed_motions
 from tiburon.actuation.servo_drive import set_points
@@ -491,7 +491,7 @@ def _laws(given: SimpleNamespace, method: Method, dt: float) -> tuple[LawChoice,
         DomainError: If they cannot act there, and steps are unstable on them.
     """
     values = given.parameters or {}
-    found = unresolved_laws(given.model, dt, parameters=values, least=_least(given.model, values))
+    found = ended_laws(given.model, dt, parameters=values, least=_least(given.model, values))
     why = ""
     if method.has_memory or method.keeps_inertia:
         why = "take tb.RK4, whose steps do not depend on those before, or a smaller dt"

@@ -223,6 +223,7 @@ class Stepping:
                     time,
                     p,
                     explicit=implicit is None,
+                    few=reuses,
                 )
             if (system.model.loops or system.prescribes) and settles:
                 q, w = settled(q, w, time + h)

@@ -135,9 +135,11 @@ class LawTerms(NamedTuple):
                 if gain:
                     _add(found.change, i, law.ratio * law.ratio * law.stage_inertia * gain[i])
             found.forces.append(force)
-            for name, bound in law.bounds(q, v, h):
+            rows = tuple(law.bounds(q, v, h))
+            for name, bound in rows:
                 found.names.append((k, name))
                 found.bounds.append(bound)
+            for name in dict.fromkeys(name for name, _ in rows):
                 _add(found.removed, i, -law.ratio * h * law.forces[name])
         return found
 
@@ -223,6 +225,7 @@ def end_of_step(
     p: Scalars,
     *,
     explicit: bool = True,
+    few: bool = True,
 ) -> tuple[Scalars, Scalars, Scalars]:
     """Return configuration, velocities with inner states, and held values at the end of a step.
 
@@ -236,6 +239,7 @@ def end_of_step(
         time: Time at its start [s].
         p: Run-time parameters of the elements.
         explicit: Whether accelerations at the stages were those with added armatures.
+        few: Whether contact points of few bodies are chosen: derivatives are those of all.
     """
     nv, (q, w), (q1, w1) = system.model.nv, start, after
     v, z = w[:nv], tuple(u[system.discrete])
@@ -243,9 +247,12 @@ def end_of_step(
     h = np.maximum(h, SHORTEST_STEP)
 
     def ended(*, binds: bool, touches: bool = False) -> _Ended:
-        """Return the end of the step, with friction and stops or without, and with contacts."""
+        """Return the end of the step, with friction and stops or without, and with contacts.
+
+        Where contacts are not part of it, the states are those of all else alone.
+        """
         if not (binds or linear or touches):
-            return _Ended(q1, tuple(w1[:nv]), states_after(None, None), 1.0)
+            return _Ended(q1, tuple(w1[:nv]), _law_states(system, None, None, z, h), 1.0)
         posed = posed_end(
             system,
             manifold,
@@ -258,6 +265,7 @@ def end_of_step(
             binds=binds,
             touches=touches,
             explicit=explicit,
+            few=few,
         )
         exceeds = 0.0 if binds else _exceeds(posed, h)
         found: RigidStep | None = None
@@ -315,7 +323,8 @@ def end_of_step(
                 forces = tuple(np.where(found.lasts, x / h, 0.0) for x in impulses)
                 states = (*states, *manifold.reexpress(forces, q1, neutral))
             states = (*states, *at_end)
-        return _states_after(system, posed, found, states, z, h)
+        others = _law_states(system, posed, found, z, h)
+        return _states_after(system, z, states, others) if states else others
 
     # of trees that are not in parts
     gyrates = not system.model.loops and system.partition is None
@@ -327,17 +336,12 @@ def end_of_step(
     if system.ends_in_contact:
         near = _may_touch(system, q, q1, v, h, time, p)
     if near is not True:
-        # what is near something has the problem of all rows, the others that of their joints; where
-        # laws are stops alone, few of them act, and what is at none has that of its contacts
-        alone = _both(binds, _opposite(near))
-        apart = _opposite(binds) if all(any(law.law.ends) for law in held) else False
+        # what is near something has the problem of all rows, the others that of their joints
         ways: tuple[tuple[Any, Callable[[], _Ended]], ...] = (
-            (_both(near, _opposite(apart)), lambda: ended(binds=True, touches=True)),
-            (_both(near, apart), lambda: ended(binds=False, touches=True)),
-            (alone, lambda: ended(binds=True)),
+            (_both(binds, _opposite(near)), lambda: ended(binds=True)),
             (_both(_opposite(binds), _opposite(near)), lambda: ended(binds=False)),
         )
-        found = _Ended(q1, tuple(w1[:nv]), z, 1.0)
+        found = _Ended(q1, tuple(w1[:nv]), _law_states(system, None, None, z, h), 1.0)
         for condition, way in ways:
             if condition is True:
                 found = way()
@@ -346,6 +350,15 @@ def end_of_step(
                 found = where_needed(condition, way, found)
         if binds is not True and any(law.law.is_bounded for law in held):
             found = where_needed(found.exceeds > 0.5, lambda: ended(binds=True), found)
+        # states of hundreds of points pass through one region only
+        found = found._replace(z=_states_after(system, z, (), found.z))
+        # where laws are stops alone, few of them act: what is at none has its contacts alone
+        apart = _both(near, _opposite(binds)) if all(any(law.law.ends) for law in held) else False
+        if apart is not False:
+            found = where_needed(apart, lambda: ended(binds=False, touches=True), found)
+        near = _both(near, _opposite(apart))
+        if near is not False:
+            found = where_needed(near, lambda: ended(binds=True, touches=True), found)
     else:
         found = ended(binds=True, touches=True)
     unsolved = UNSOLVED_CONTACT if system.find(JointLaws) is None else UNSOLVED_JOINTS
@@ -438,12 +451,14 @@ def posed_end(
     binds: bool = True,
     touches: bool = True,
     explicit: bool = True,
+    few: bool = True,
     whole: bool = False,
 ) -> StepEnd:
     """Return the problem at the end of a step; arguments of `end_of_step`.
 
     `binds` states whether friction and stops are part of it, `touches` whether contacts are,
-    `whole` whether all contact points are, where steps choose among many.
+    `whole` whether all contact points are, where steps choose among them; `few` whether they do
+    among those of few bodies.
     """
     (q, w), (q1, w1), nv = start, after, system.model.nv
     v, v1 = w[:nv], tuple(w1[:nv])
@@ -482,7 +497,7 @@ def posed_end(
         neutral = tuple(system.model.neutral())
         whole_arms, at_end = (manifold.reexpress(one, neutral, q1) for one in forces)
         acting = ActingForces(act, *(tuple(h * x for x in one) for one in (whole_arms, at_end)))
-        if not whole and element.chooses_points(plan):
+        if not whole and element.chooses_points(plan, few=few):
             compliance = compliance_at(ActivePoints())
             assert compliance.felt is not None
             taken = compliance.response(compliance.felt(dict(enumerate(acting.joint_impulses))))
@@ -582,37 +597,55 @@ def solved_end(
     )
 
 
-def _states_after(
-    system: "System",
-    posed: StepEnd | None,
-    found: RigidStep | None,
-    states: Scalars,
-    z: Scalars,
-    h: Scalar,
-) -> Scalars:
-    """Return the discrete states after a step: the mean forces of all laws and the contacts.
+def _states_after(system: "System", z: Scalars, contacts: Scalars, others: Scalars) -> Scalars:
+    """Return the discrete states after a step, those of contacts that are apart if there are none.
 
-    `found` is None where friction, stops and contacts do not act, `posed` where nothing does.
+    Args:
+        system: The robot.
+        z: Those before it.
+        contacts: Those of contacts after it, where something touches.
+        others: Those of `_law_states`.
     """
     after = list(z)
     rigid = system.find(RigidContactElement)
     if rigid is not None:
-        after[rigid.z] = states or rigid.element.states_apart(z[rigid.z])
-    laws = system.find(JointLaws)
-    soft = system.find(SoftLoops)
-    if soft is not None and posed is not None and posed.soft is not None:
-        v = posed.v_free if found is None else found.v
-        after[soft.z] = posed.soft.forces_after(
-            tuple(a - b for a, b in zip(v, posed.v1, strict=True))
-        )
-    if laws is None:
-        return tuple(after)
-    at_z = laws.z
-    own = z[at_z]
-    after[at_z] = (*(0.0 for _ in own[:-1]), own[-1])
-    if posed is not None:
-        after[at_z] = _forces_after(posed, found, own, h)
+        after[rigid.z] = contacts or rigid.element.states_apart(z[rigid.z])
+    used = 0
+    for place in _law_places(system):
+        end = used + place.stop - place.start
+        after[place] = others[used:end]
+        used = end
     return tuple(after)
+
+
+def _law_places(system: "System") -> list[slice]:
+    """Return the places of the states of soft loops and of laws of joints."""
+    return [one.z for one in (system.find(SoftLoops), system.find(JointLaws)) if one is not None]
+
+
+def _law_states(
+    system: "System", posed: StepEnd | None, found: RigidStep | None, z: Scalars, h: Scalar
+) -> Scalars:
+    """Return the states of soft loops and of laws of joints after a step: their mean forces.
+
+    `found` is None where friction, stops and contacts do not act, `posed` where nothing does.
+    """
+    states: list[Scalar] = []
+    soft, laws = system.find(SoftLoops), system.find(JointLaws)
+    if soft is not None:
+        if posed is None or posed.soft is None:
+            states += z[soft.z]
+        else:
+            v = posed.v_free if found is None else found.v
+            change = tuple(a - b for a, b in zip(v, posed.v1, strict=True))
+            states += posed.soft.forces_after(change)
+    if laws is not None:
+        own = z[laws.z]
+        if posed is None:
+            states += (*(0.0 for _ in own[:-1]), own[-1])
+        else:
+            states += _forces_after(posed, found, own, h)
+    return tuple(states)
 
 
 def _forces_after(posed: StepEnd, found: RigidStep | None, z: Scalars, h: Scalar) -> list[Scalar]:
@@ -634,6 +667,8 @@ def _forces_after(posed: StepEnd, found: RigidStep | None, z: Scalars, h: Scalar
             elif bound.friction is None:
                 # what a collision takes does not act on
                 force = np.where(found.lands, 0.0, bound.sign * force)
+                # both ends of a narrow range
+                force = after[k][name] + force
             after[k][name] = force
     largest = z[-1]
     values = [x for own in after for x in own.values()]

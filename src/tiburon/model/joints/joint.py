@@ -26,7 +26,10 @@ PerDof: TypeAlias = float | tuple[float, ...]
 """One value for all degrees of freedom of a joint, or one each."""
 
 
-_LEAST = (("lower", -math.inf), ("upper", -math.inf), ("velocity", 0.0), ("force", 0.0))
+_LEAST = (
+    *(("lower", -math.inf), ("upper", -math.inf), ("velocity", 0.0), ("force", 0.0)),
+    ("restitution", 0.0),
+)
 """Smallest limits allowed."""
 
 
@@ -54,12 +57,20 @@ class JointLimits:
     force: PerDof = math.inf
     """Largest joint force in either direction [N m or N]."""
 
+    restitution: PerDof = 0.0
+    """Share of its speed with which the joint leaves a limit, from 0 to 1."""
+
     def __post_init__(self) -> None:
         # not by `convert`: files of large robots have one for each joint
         for quantity, least in _LEAST:
             given = getattr(self, quantity)
             value = per_dof(given, "joint limits", quantity, least=least, infinite=True)
             object.__setattr__(self, quantity, value)
+        if np.max(self.restitution) > 1.0:
+            raise ModelError(
+                f"joint limits: restitution must be at most 1, got {np.max(self.restitution):g}; "
+                "more would add energy at every impact"
+            )
         for low, high in zip(*self._pairs(), strict=True):
             if not low <= high:
                 raise ModelError(

@@ -81,8 +81,9 @@ IDLE_SHARE = 1e-8
 """Share of the residual at which gaps are closed that impulses may miss in any case: those of
 bodies that fall together are rounding, and none may be their solution."""
 
-LEAST_HOLD = 1e-8
-"""Share of the largest impulse above which a force holds a contact closed."""
+LEAST_HOLD = 1e-6
+"""Share of the largest impulse above which a force holds a contact closed: a hundred times what
+impulses miss by default, so that rounding does not decide it."""
 
 LANDING_SHARE = 0.5
 """Share of an impulse that removes the speed of approach above which a contact lands: it is not
