@@ -16,10 +16,19 @@ from tests.contact.geometry.cases import (
     random_shape,
     world_vertices,
 )
+from tiburon.actuation.rigid_contact import RigidContactElement
+from tiburon.contact import active
+from tiburon.contact.candidates import candidates_of, numbers_of
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, Placed
 from tiburon.contact.geometry.hull_hull import ANY_DISTANCE, NEAR
 from tiburon.contact.polyhedra import Polyhedron, box, convex_hull, polyhedron, prism, rounded
+from tiburon.native.kernel import ProgramSource, make_kernel
+from tiburon.native.module import write_module
+from tiburon.simulation.integrators.manifold import Manifold
+from tiburon.trace import trace
+from tiburon.trace.digest import program_digest
 from tiburon.trace.primitives.primitive import address_of
+from tiburon.trace.regions import function
 
 trimesh = pytest.importorskip("trimesh")
 
@@ -31,6 +40,11 @@ def rotation(rng):
     q, r = np.linalg.qr(rng.normal(size=(3, 3)))
     q = q * np.sign(np.diag(r))
     return q * np.linalg.det(q)
+
+
+def quaternion(rng):
+    x = rng.normal(size=4)
+    return x / np.linalg.norm(x)
 
 
 def saved(folder, name, mesh):
@@ -478,3 +492,52 @@ def test_saved_runs_of_hulls_are_resumed_without_their_files(folder, plate, tmp_
     pathlib.Path(shape.path).unlink()
     resumed = tb.load_run(tmp_path / "run.zarr").resume(0.15)
     assert np.array_equal(resumed.q[-1], whole.q[-1])
+
+
+def crowd(cube, count):
+    """Loose cubes that may all touch each other."""
+    bodies = [free_body(f"cube{k}", cube) for k in range(count)]
+    return tb.Model(f"crowd{count}", bodies)
+
+
+def approach_of(model):
+    """The points that may act in a step of a tenth of a second, from q, v, v without contact."""
+    candidates = candidates_of(model, tb.World())
+    element, numbers = RigidContactElement("contact", candidates), numbers_of(candidates)
+    plan, manifold = model.plan, Manifold(model)
+
+    def near(q, v, free, p):
+        ahead, end = (manifold.displaced(tuple(q), tuple(x), 0.1) for x in (v, free))
+        gaps, points = element.approach((plan, plan), q, ahead, (v, v), 0.1, tuple(p), end)
+        rows = [x for row in points.rows for x in row]
+        return np.array([*gaps, *points.places, points.count, points.least, *rows], like=q)
+
+    sizes = {"q": (model.nq,), "v": (model.nv,), "free": (model.nv,), "p": (len(numbers),)}
+    return trace(near, sizes), numbers
+
+
+def test_pairs_of_hulls_in_turn_are_those_of_separate_code(cube, monkeypatch):
+    """Gaps, points, surfaces and bodies of all that come near, of single states and a batch."""
+    model, rng = crowd(cube, 6), np.random.default_rng(2)
+    poses = [model.neutral() for _ in range(3)]
+    for q in poses:
+        for k in range(6):
+            q[7 * k : 7 * k + 4] = quaternion(rng)
+            q[7 * k + 4 : 7 * k + 7] = rng.uniform(-0.35, 0.35, 3)
+    states = (np.array(poses), 0.3 * rng.normal(size=(3, 36)), 0.3 * rng.normal(size=(3, 36)))
+    (program, numbers), found = approach_of(model), []
+    monkeypatch.setattr(active, "in_turn", lambda call, sets: [function(call)(*x) for x in sets])
+    for each in (program, approach_of(model)[0]):
+        run = make_kernel(ProgramSource(each))
+        found.append([run(*(x[0] for x in states), np.array(numbers)), run(*states, numbers)])
+    assert program_digest(program) != program_digest(approach_of(model)[0])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    slots = found[0][1][:, 15 * 8 : 15 * 8 + 64]
+    assert ((slots >= 0.0).sum(axis=1) > 10).all()
+
+
+def test_code_does_not_grow_with_pairs_of_hulls(cube):
+    """Of 15 and of 66 pairs: by what is done for each of 6 and of 12 bodies."""
+    lines = [write_module(approach_of(crowd(cube, n))[0], "one")[0].count("\n") for n in (6, 12)]
+    assert lines[1] < 1.3 * lines[0]

@@ -436,3 +436,57 @@ def test_the_largest_safe_step_is_the_one_that_holds(method):
         else:
             run = tb.simulate(SLIDER, 3000 * dt, record=tb.Record(every=3000), **options)
             assert run.z[-1, 2] == pytest.approx(2 * G, rel=1e-3)
+
+
+@pytest.mark.parametrize("damping", [0.0, 120.0])
+@pytest.mark.parametrize("through", ["closing", "opening"])
+def test_contacts_that_switch_within_a_step_keep_the_order(damping, through):
+    """A foot falls onto its spring, and leaves it: order 4, wherever in a step that happens."""
+    mass, stiffness = 20.0, 8000.0
+    height, ends = (0.01234, (0.12, 0.1213)) if through == "closing" else (0.1234, (0.4, 0.4021))
+    inertia = tb.Inertia.box(mass, (0.2, 0.2, 0.2))
+    body = tb.Body("foot", joint=tb.Free("foot"), inertia=inertia)
+    foot = tb.Model("foot", [body], contacts=[tb.ContactPoint("sole", "foot", (0, 0, 0))])
+    ground = tb.Ground(normal_stiffness=stiffness, normal_damping=damping)
+
+    def closed(time):
+        """Free fall, then a damped oscillation about m g / k, until the force vanishes; flight."""
+        fall, wn = np.sqrt(2.0 * height / G), np.sqrt(stiffness / mass)
+        ratio, rest = damping / (2.0 * mass * wn), mass * G / stiffness
+        wd, speed = wn * np.sqrt(1.0 - ratio * ratio), G * fall
+
+        def oscillation(t):
+            a, b = -rest, (speed - ratio * wn * rest) / wd
+            decay, c, s = np.exp(-ratio * wn * t), np.cos(wd * t), np.sin(wd * t)
+            depth = rest + decay * (a * c + b * s)
+            rate = decay * ((b * wd - ratio * wn * a) * c - (a * wd + ratio * wn * b) * s)
+            return depth, rate
+
+        if through == "closing":
+            return -oscillation(time - fall)[0]
+        # when the force vanishes, by bisection
+        low, high = 0.5 * np.pi / wd, 1.6 * np.pi / wd
+        for _ in range(80):
+            middle = 0.5 * (low + high)
+            depth, rate = oscillation(middle)
+            pushes = stiffness * depth + damping * rate > 0.0
+            low, high = (middle, high) if pushes else (low, middle)
+        depth, rate = oscillation(low)
+        flight = time - fall - low
+        assert flight > 0.0
+        return -(depth + rate * flight) - 0.5 * G * flight * flight
+
+    worst = []
+    for steps in (60, 120, 240):
+        errors = []
+        for end in ends:
+            run = tb.simulate(
+                foot,
+                end,
+                q=[1, 0, 0, 0, 0, 0, height],
+                world=tb.World(ground=ground),
+                method=tb.RK4(dt=end / steps),
+            )
+            errors.append(abs(run.q[-1, 6] - closed(end)))
+        worst.append(max(errors))
+    assert np.log2(worst[0] / worst[-1]) / 2.0 > 3.5

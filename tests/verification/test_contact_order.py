@@ -211,7 +211,7 @@ SHAPES = {
 }
 
 
-def dropped(model, world, count, seed, duration=0.8):
+def dropped(model, world, count, seed, duration=0.8, spin=5.0, height=0.4):
     """Return a run of bodies above each other that spin and fall, and their energies."""
     rng = np.random.default_rng(seed)
     parts = len(model.bodies)
@@ -219,8 +219,8 @@ def dropped(model, world, count, seed, duration=0.8):
     turns = rng.normal(size=(count, parts, 4))
     q[..., :4] = turns / np.linalg.norm(turns, axis=-1, keepdims=True)
     q[..., 4:6] = rng.uniform(-0.05, 0.05, (count, parts, 2))
-    q[..., 6] = 0.4 + 0.45 * np.arange(parts) + rng.uniform(0.0, 0.1, (count, parts))
-    v[..., :3] = 5.0 * rng.normal(size=(count, parts, 3))
+    q[..., 6] = height + 0.45 * np.arange(parts) + rng.uniform(0.0, 0.1, (count, parts))
+    v[..., :3] = spin * rng.normal(size=(count, parts, 3))
     v[..., 3:] = rng.normal(size=(count, parts, 3))
     run = tb.simulate(
         model,
@@ -235,19 +235,98 @@ def dropped(model, world, count, seed, duration=0.8):
     return run, energy(model, run)
 
 
+def test_elastic_boxes_that_spin_fast_keep_their_energy():
+    """Without friction at 20 to 80 rad/s: each step is parted at its collisions."""
+    shape, size = SHAPES["box"]
+    model = tb.Model("drop", [free("box", shape, 2.0, size)])
+    world = tb.World(ground=tb.Ground(restitution=1.0))
+    run, found = dropped(model, world, 20, seed=1, spin=25.0)
+    peak = tb.kinetic_energy(model, run.q, run.v).max(axis=0)
+    # an impact is part of a piece of the step in which its contact moves 1e-8 m
+    assert np.abs(np.diff(found, axis=0) / peak).max() < 1e-6
+    assert (np.abs(found - found[0]) / found[0]).max() < 1e-6
+
+
 @pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize(("name", "count"), [(name, 20) for name in SHAPES] + [("three", 8)])
+def test_momentum_of_drops_follows_from_the_recorded_forces(restitution):
+    """In steps that are parted at collisions, and in those whose bounces are slow, too."""
+    shape, size = SHAPES["box"]
+    model = tb.Model("drop", [free("box", shape, 2.0, size)])
+    world = tb.World(ground=tb.Ground(static_friction=0.5, restitution=restitution))
+    run, _ = dropped(model, world, 8, seed=2)
+    turn, v = run.q[..., :4], run.v[..., 3:]
+    # in world axes: v + 2 w (u x v) + 2 u x (u x v)
+    across = 2.0 * np.cross(turn[..., 1:], v)
+    momentum = 2.0 * (v + turn[..., :1] * across + np.cross(turn[..., 1:], across))
+    forces = run.get("contact_force").values[1:].sum(axis=-2) + 2.0 * np.array([0.0, 0.0, -9.81])
+    missed = np.diff(momentum, axis=0) - 1e-3 * forces
+    assert np.abs(missed).max() < 1e-9 * np.abs(momentum).max()
+
+
+def ground(kind, friction, restitution):
+    """Return level ground, or hills of the size of the bodies."""
+    surface = {"static_friction": friction, "restitution": restitution}
+    if kind == "level":
+        return tb.Ground(**surface)
+    heights = np.random.default_rng(3).uniform(-0.06, 0.06, (33, 33)).tolist()
+    grid = tb.GroundGrid(
+        spacing=(0.25, 0.25), heights=heights, origin=(-4.0, -4.0), smooth=kind == "smooth"
+    )
+    return tb.Ground(grid=grid, **surface)
+
+
+SCENES = [
+    *((name, "level") for name in ("box", "rod", "disc", "capsule", "egg", "three")),
+    ("box", "smooth"),
+    ("disc", "smooth"),
+    ("box", "triangles"),
+    ("rod", "triangles"),
+]
+"""Bodies and the ground below them."""
+
+
+def scene(name):
+    """Return one body, or three above each other."""
+    names = ("box", "capsule", "rod") if name == "three" else (name,)
+    masses = {"box": 1.0, "capsule": 2.0, "rod": 3.0} if name == "three" else {name: 2.0}
+    parts = [free(one, SHAPES[one][0], masses[one], SHAPES[one][1]) for one in names]
+    return tb.Model("drop", parts)
+
+
+def gains(name, kind, friction, restitution, count):
+    """Return the largest gain in a step and in all of each drop.
+
+    Relative to the peak of kinetic energy, and to the initial energy.
+    """
+    model = scene(name)
+    world = tb.World(ground=ground(kind, friction, restitution))
+    run, found = dropped(model, world, count, seed=1, height=0.4 if kind == "level" else 0.5)
+    peak = tb.kinetic_energy(model, run.q, run.v).max(axis=0)
+    steps = (np.diff(found, axis=0) / peak).max(axis=0)
+    return steps, ((found - found[0]) / np.abs(found[0])).max(axis=0)
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("name", "count"), [(name, 8) for name in SHAPES] + [("three", 4)])
 def test_drops_gain_no_energy(name, count, restitution):
     """In no step more than its error of third order, and nothing in all."""
-    world = tb.World(ground=tb.Ground(static_friction=0.5, restitution=restitution))
-    if name == "three":
-        names = ("box", "capsule", "rod")
-        parts = [free(one, SHAPES[one][0], 1.0 + k, SHAPES[one][1]) for k, one in enumerate(names)]
+    for friction in (0.0, 0.5):
+        steps, total = gains(name, "level", friction, restitution, count)
+        assert steps.max() < 1e-4
+        assert total.max() < 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("friction", [0.0, 0.5])
+@pytest.mark.parametrize("restitution", [0.0, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize(("name", "kind"), SCENES)
+def test_random_drops_gain_no_energy(name, kind, restitution, friction):
+    """2,400 drops of 0.8 s: boxes, cylinders, three bodies, hills."""
+    steps, total = gains(name, kind, friction, restitution, 30)
+    assert total.max() < 1e-6
+    if kind == "level" or restitution > 0.0:
+        assert steps.max() < 1e-4
     else:
-        parts = [free(name, SHAPES[name][0], 2.0, SHAPES[name][1])]
-    model = tb.Model("drop", parts)
-    run, found = dropped(model, world, count, seed=1)
-    peak = tb.kinetic_energy(model, run.q, run.v).max(axis=0)
-    # an ellipsoid at 20 rad/s whose contact runs 9 mm in a step of 1 ms gains 1.5e-4
-    assert (np.diff(found, axis=0) / peak).max() < 3e-4
-    assert ((found - found[0]) / np.abs(found[0])).max() < 1e-6
+        # what a landing on the curved or broken surface leaves of penetration is lifted out
+        assert np.sort(steps)[-2] < 1e-4
+        assert steps.max() < 2e-3

@@ -58,6 +58,9 @@ class MotorDrive(Element):
     friction_speed: float = FRICTION_SPEED
     """Joint speed over which the rotor's Coulomb friction changes sign [rad/s or m/s]."""
 
+    at_ends: bool = False
+    """Whether force, friction and current act at the ends of steps (`JointLaws`), and not here."""
+
     def __post_init__(self) -> None:
         motor = self.actuator.motor
         if motor is None:
@@ -86,9 +89,13 @@ class MotorDrive(Element):
 
         Power is electric; loss is the heat in winding, brushes and bearings.
         """
-        words = ("current", "voltage", "force", "power", "loss")
-        # the current is recorded as a state where it is one
-        return tuple(f"{self.name}.{w}" for w in words if w != "current" or not self._lagging)
+        words = ["current", "voltage", "force", "power", "loss"]
+        if self._lagging:
+            # recorded as a state
+            words.remove("current")
+        if self.at_ends:
+            words.remove("force")
+        return tuple(f"{self.name}.{w}" for w in words)
 
     def parameters(self) -> tuple[float, ...]:
         """Return R, K, B, c, f, n and the friction speed, then the optional values that are set."""
@@ -99,7 +106,7 @@ class MotorDrive(Element):
 
     def structure(self) -> Hashable:
         """Return its joint, and which optional values are set."""
-        return (self.actuator.joint, tuple(there for _, there in self._optional()))
+        return (self.actuator.joint, self.at_ends, tuple(there for _, there in self._optional()))
 
     def check(self, model: Model) -> None:
         """Raise an error unless the joint has one degree of freedom."""
@@ -141,6 +148,9 @@ class MotorDrive(Element):
         }
         if L is None:
             outputs[f"{self.name}.current"] = i
+        if self.at_ends:
+            del outputs[f"{self.name}.force"]
+            return Action(rates=(0.0,) * len(rates), outputs=outputs)
         return Action(joint_force(joint, (force,)), rates=rates, outputs=outputs)
 
     @property

@@ -20,11 +20,13 @@ from tiburon.actuation.element import Action, ElementContext
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place
 from tiburon.contact.candidates import FIELDS, Candidate, Part
 from tiburon.contact.compliant import (
+    HELD_OPEN,
     ContactLaw,
     PointForce,
     Touch,
     gives_friction,
     point_force,
+    spring_damper,
     tangential,
 )
 from tiburon.contact.geometry.bounds import bounding_radius
@@ -228,6 +230,35 @@ class CompliantContactElement(ContactElement):
                 below = subtract(acting.second_arm, s)
                 anchors += transpose_vector(carriers[second.body].place.R, below)
         return (*points, *anchors, *self.raised_peaks(now.z, peaks))
+
+    def pushes(self, z: Scalars) -> list[Any]:
+        """Return whether each contact point pushes, from its discrete states."""
+        width = len(POINT_STATES)
+        forces = [z[width * k : width * k + 3] for k in range(len(self.point_names))]
+        return [(x != 0.0) | (y != 0.0) | (z != 0.0) for x, y, z in forces]
+
+    def held_open(self, z: Scalars) -> Scalars:
+        """Return discrete states with which points that do not push stay open in the next step."""
+        found, width = list(z), len(POINT_STATES)
+        for k, pushes in enumerate(self.pushes(z)):
+            place = width * k + POINT_STATES.index("sticking")
+            found[place] = np.where(pushes, found[place], HELD_OPEN)
+        return tuple(found)
+
+    def levels(self, now: ElementContext) -> list[Scalar]:
+        """Return what is positive of each point as soon as it begins or ceases to push.
+
+        Of points that did not push in the last update that is the depth [m],
+        of others the normal force, if it could pull, the other way [N]; with a law of the user the
+        gap [m].
+        """
+        found = []
+        acting = self._acting(now, self._carriers(now))
+        for one, pushes in zip(acting, self.pushes(now.z), strict=True):
+            touch = one.touch
+            pulls = -spring_damper(touch) if self.law is None else -touch.depth
+            found.append(np.where(pushes, pulls, touch.depth))
+        return found
 
     def _carriers(self, now: ElementContext) -> dict[str, _Carrier]:
         """Return all bodies and frames with contact shapes, by name."""

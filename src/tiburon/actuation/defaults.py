@@ -17,8 +17,9 @@ from tiburon.actuation.joint_laws import (
     JointLaws,
     LawChoice,
     chosen_joints,
-    ended_servos,
+    ended_actuators,
     resolved_joints,
+    stiff_springs,
 )
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops
 from tiburon.actuation.passive import FRICTION_SPEED, passive_elements
@@ -54,24 +55,28 @@ def elements_of(
         the laws at the ends of steps.
     """
     found = list(as_elements((*model.actuators, *model.thrusters, *model.cylinders, *model.cables)))
-    servos = ended_servos(laws)
+    ended = ended_actuators(laws)
     found = [
-        replace(one, at_ends=True) if isinstance(one, ServoDrive) and one.name in servos else one
+        replace(one, at_ends=True)
+        if isinstance(one, (ServoDrive, MotorDrive)) and one.name in ended
+        else one
         for one in found
     ]
+    springs = stiff_springs(model, laws)
     found += passive_elements(
         model,
         friction_speed=friction_speed,
         at_ends=chosen_joints(laws, PASSIVE),
         resolved=resolved_joints(model, laws),
         coulomb=not any(one.law == FRICTION for one in laws),
+        stiff=() if springs is None else [spring.name for spring in springs.springs],
     )
     frequency = positive("stop_frequency", stop_frequency, "rad/s")
     stops = JointStops.of(model, frequency=frequency, at_ends=chosen_joints(laws, STOP))
     others = (GravityCompensation.of(model), FreeArmature.of(model), stops)
     found += [part for part in others if part is not None]
     last = JointLaws.of(model, laws) if laws else None
-    return tuple(found) if last is None else (*found, last)
+    return (*found, *(part for part in (springs, last) if part is not None))
 
 
 def as_elements(parts: Iterable[object]) -> tuple[Element, ...]:

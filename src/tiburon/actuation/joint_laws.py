@@ -6,6 +6,7 @@ as constants. The end of the step corrects them, so that the new mean forces obe
 
     damping and spring      f = -d v_m - k (x_m - rest)     in the mean state of the step
     servo                   f = g u + b - d v_m - k x_m, within its limits
+    motor                   f = n K i_m, with L (i_1 - i_0) / h = u - R i_m - B n v_m, within limits
     dry friction            -f_0 <= f <= f_0, f = -f_0 sign v at the end where the joint moves
     stop                    f >= 0, and f = 0 where the joint ends within its range; where it
                             hits the stop, it leaves it with e times its speed
@@ -23,6 +24,8 @@ Symbols:
     x, v        position and velocity of one degree of freedom; 0 at the start, 1 at the end
     v_m         v_0 + theta (v_1 - v_0), the mean velocity with the weight theta of the end
     x_m         x_0 + theta h v_m
+    i, i_m      current of a motor, and its mean i_0 + theta (i_1 - i_0)
+    R, L, K, B  its resistance, inductance, torque and back-EMF constants; n its gear ratio
     z           fastest rate of the law, times h
     e           coefficient of restitution
 
@@ -54,11 +57,12 @@ from tiburon.actuation.passive import (
     is_axial,
     rest_position,
 )
+from tiburon.actuation.point_spring import StiffSprings, spring_rates
 from tiburon.algorithms.crba import crba
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.contact.rigid import BoundRow
 from tiburon.errors import DomainError, ModelError
-from tiburon.model import Actuator, Coupled, Joint, Model, Servo
+from tiburon.model import Actuator, Coupled, Joint, Model, Motor, Servo
 from tiburon.model.actuator import clipped
 from tiburon.model.joints.joint import JointPassive
 from tiburon.model.model import per_model
@@ -75,8 +79,14 @@ RESOLVED_RATE = 0.5
 SAMPLES = 16
 """Random configurations in which apparent inertias are looked at."""
 
-PASSIVE, FRICTION, STOP, SERVO = "passive", "friction", "stop", "servo"
-"""Laws of a degree of freedom: damping and spring; dry friction; its stop; a servo on it."""
+PASSIVE, FRICTION, STOP, SERVO, MOTOR = "passive", "friction", "stop", "servo", "motor"
+"""Laws of a degree of freedom: damping and spring; dry friction; its stop; an actuator on it."""
+
+ACTUATORS = SERVO, MOTOR
+"""Laws of actuators."""
+
+SPRING = "spring"
+"""Law of a spring between points, of trees (`StiffSprings`)."""
 
 BOUNDED = FRICTION, STOP
 """Laws with an inequality, which stages do not have: they act at the ends of all steps."""
@@ -98,7 +108,7 @@ class LawChoice(NamedTuple):
     """Index of the degree of freedom, from 0."""
 
     law: str
-    """`PASSIVE`, `FRICTION`, `STOP` or `SERVO`."""
+    """`PASSIVE`, `FRICTION`, `STOP`, `SERVO`, `MOTOR` or `SPRING`."""
 
     rate: float
     """Its fastest rate [1/s]."""
@@ -110,7 +120,7 @@ class LawChoice(NamedTuple):
     """Rate of the laws of a joint up to which steps resolve them [1/s]."""
 
     actuator: str = ""
-    """Name of the actuator of a servo."""
+    """Name of the actuator or the spring."""
 
     @property
     def owner(self) -> tuple[str, str, str]:
@@ -120,8 +130,10 @@ class LawChoice(NamedTuple):
     @property
     def words(self) -> str:
         """The law in words, for messages."""
-        if self.law == SERVO:
-            return f"servo of actuator {self.actuator!r}"
+        if self.law in ACTUATORS:
+            return f"{self.law} of actuator {self.actuator!r}"
+        if self.law == SPRING:
+            return f"spring {self.actuator!r}"
         what = {PASSIVE: "damping or spring", FRICTION: "friction"}.get(self.law, "stop")
         return f"{what} of joint {self.joint!r}"
 
@@ -199,13 +211,75 @@ def law_rates(
     for actuator in model.actuators:
         servo = actuator.servo
         if servo is None:
+            if (motor := implicit_motor(actuator)) is not None:
+                found.append(_motor_choice(model, actuator, motor, moved()))
             continue
         prefix = f"{actuator.name}.servo."
         stiffness = given.get(f"{prefix}stiffness", servo.stiffness)
         damping = given.get(f"{prefix}damping", servo.damping)
         servo = replace(servo, stiffness=stiffness, damping=damping)
         found.append(_servo_choice(model, actuator, servo, moved()))
-    return tuple(found)
+    return (*found, *_spring_choices(model, given))
+
+
+def _spring_choices(model: Model, given: Mapping[str, float]) -> Iterator[LawChoice]:
+    """Yield the rates of springs between points that may act at the ends of steps.
+
+    Ropes are slack or not within a step. Projected loops have rows that are not soft.
+    """
+    springs = []
+    for spring in () if model.loops else model.springs:
+        if not spring.rope:
+            names = ("stiffness", "damping")
+            more: dict[str, Any] = {
+                n: given[key] for n in names if (key := f"{spring.name}.{n}") in given
+            }
+            springs.append(replace(spring, **more))
+    if springs:
+        positions = np.array([model.neutral(), *sampled_positions(model)])
+        elements = crba(model.plan, tuple(positions.T))
+        count = len(positions)
+        M = np.array([[np.broadcast_to(x, count) for x in row] for row in elements])
+        rates = spring_rates(model, springs, positions, np.moveaxis(M.astype(float), -1, 0))
+        for spring in springs:
+            yield LawChoice("", 0, SPRING, rates[spring.name], 1.0, actuator=spring.name)
+
+
+def implicit_motor(actuator: Actuator) -> Motor | None:
+    """Return the motor of an actuator that may act at the ends of steps; None for others.
+
+    Brushes are not linear, and a driver that limits both voltage and current lets back-EMF drive
+    more than its largest current.
+    """
+    motor = actuator.motor
+    if motor is None or not actuator.takes_voltage or motor.brush_drop:
+        return None
+    both = math.isfinite(motor.voltage_limit) and math.isfinite(motor.current_limit)
+    return None if both or not motor.resistance else motor
+
+
+def _motor_choice(
+    model: Model, actuator: Actuator, motor: Motor, inertias: NDArray[np.float64]
+) -> LawChoice:
+    """Return the rate of a motor on a robot with given apparent inertias."""
+    joint = model.joint(actuator.joint)
+    ratio = joint.ratio if isinstance(joint, Coupled) else 1.0
+    m = float(inertias[model.slice(joint.name, of="v")][0])
+    m = m / (ratio * ratio) if ratio else math.inf
+    return LawChoice(
+        joint.name, 0, MOTOR, _motor_rate(actuator, motor, m), m, actuator=actuator.name
+    )
+
+
+def _motor_rate(actuator: Actuator, motor: Motor, m: float) -> float:
+    """Return the fastest rate of winding and rotor on a joint that moves the inertia m [1/s]."""
+    n = actuator.ratio * actuator.ratio
+    rubbing = n * motor.damping / m
+    coupling = n * motor.torque_constant * motor.back_emf / m
+    if not motor.inductance:
+        return coupling / motor.resistance + rubbing
+    decay, swing = motor.resistance / motor.inductance, math.sqrt(coupling / motor.inductance)
+    return max(decay, swing, rubbing)
 
 
 def _servo_choice(
@@ -357,7 +431,7 @@ def refuse_immovable(
 class JointLaw:
     """Friction, damping, spring and stop of one degree of freedom, as far as steps take them last.
 
-    Or a servo on it.
+    Or an actuator on it.
 
     Zeros and infinite limits are left out of compiled code.
     """
@@ -399,7 +473,8 @@ class JointLaw:
     """Values that are run-time parameters even where zero."""
 
     actuator: Actuator | None = None
-    """The actuator of a servo, which has this damping and stiffness."""
+    """The actuator with a servo that has this damping and stiffness, or with a motor that has this
+    damping beside its winding."""
 
     def takes(self, word: str) -> bool:
         """Return whether a value is part of the code."""
@@ -407,8 +482,8 @@ class JointLaw:
 
     @property
     def is_linear(self) -> bool:
-        """Whether it has damping or a spring."""
-        return self.takes("damping") or self.takes("stiffness")
+        """Whether it has damping or a spring, or is an actuator."""
+        return self.actuator is not None or self.takes("damping") or self.takes("stiffness")
 
     @property
     def ends(self) -> tuple[bool, bool]:
@@ -423,12 +498,20 @@ class JointLaw:
     @property
     def is_bounded(self) -> bool:
         """Whether its linear force has limits."""
-        return self.actuator is not None and math.isfinite(self.actuator.force_limits[0])
+        return math.isfinite(self._force_limits()[0])
 
     @property
     def linear_name(self) -> str:
-        """Name of the force of damping and spring, or of the servo."""
-        return "damping_force" if self.actuator is None else "servo_force"
+        """Name of the force of damping and spring, or of the actuator."""
+        if self.actuator is None:
+            return "damping_force"
+        return "servo_force" if self.motor is None else "motor_force"
+
+    @property
+    def motor(self) -> Motor | None:
+        """The motor of its actuator, if it has no servo."""
+        actuator = self.actuator
+        return None if actuator is None or actuator.servo is not None else actuator.motor
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -436,7 +519,7 @@ class JointLaw:
         return tuple(
             name
             for name, acts in (
-                ("servo_force", self.is_bounded),
+                (self.linear_name, self.is_bounded),
                 ("friction_force", self.takes("friction")),
                 ("stop_force", any(self.ends)),
                 ("stop_force", self.is_narrow),
@@ -466,33 +549,69 @@ class JointLaw:
         return (*passive, *ends, *bounce, *self._servo())
 
     def _servo(self) -> tuple[float, ...]:
-        """Return gain and bias of a servo, then its finite limits."""
-        if self.actuator is None or self.actuator.servo is None:
+        """Return gain and bias of a servo, or the winding of a motor; then the finite limits."""
+        if self.actuator is None:
             return ()
-        servo, limits = self.actuator.servo, self._servo_limits()
-        return (servo.force_gain, servo.bias, *(x for x in limits if math.isfinite(x)))
+        limits = tuple(x for x in self._servo_limits() if math.isfinite(x))
+        if self.motor is not None:
+            m = self.motor
+            own = (m.resistance, m.torque_constant, m.back_emf, self.actuator.ratio)
+            return (*own, *((m.inductance,) if m.inductance else ()), *limits)
+        servo = self.actuator.servo
+        assert servo is not None
+        return (servo.force_gain, servo.bias, *limits)
 
     def _servo_limits(self) -> tuple[float, ...]:
-        """Return the limits of command and force of a servo."""
-        if self.actuator is None or self.actuator.servo is None:
+        """Return the limits of command and force of an actuator."""
+        if self.actuator is None:
             return ()
-        return (*self.actuator.servo.command_limits, *self.actuator.force_limits)
+        if self.motor is not None:
+            most = self.motor.voltage_limit
+            return (-most, most, *self._force_limits())
+        assert self.actuator.servo is not None
+        return (*self.actuator.servo.command_limits, *self._force_limits())
 
-    def driven(self, given: Iterator[Scalar], command: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    def _force_limits(self) -> tuple[float, float]:
+        """Return the limits of the linear force; those of current are limits of a motor's force."""
+        if self.actuator is None:
+            return -math.inf, math.inf
+        low, high = self.actuator.force_limits
+        if self.motor is not None and math.isfinite(self.motor.current_limit):
+            own = abs(self.actuator.ratio * self.motor.torque_constant) * self.motor.current_limit
+            low, high = max(low, -own), min(high, own)
+        return low, high
+
+    def driven(
+        self, given: Iterator[Scalar], command: Scalar, current: Scalar
+    ) -> tuple[Scalar, Scalar, Scalar, "Winding | None"]:
         """Return the force of a servo at rest in position 0 under a command, and its limits.
 
+        Then the winding of a motor.
+
         Args:
-            given: Run-time parameters, of which gain, bias and limits are next.
-            command: The set point.
+            given: Run-time parameters, of which those of the actuator are next.
+            command: The set point or voltage.
+            current: That of a winding at the start of the step [A].
         """
         if self.actuator is None:
-            return 0.0, -math.inf, math.inf
-        gain, bias = next(given), next(given)
+            return 0.0, -math.inf, math.inf, None
+        winding: Winding | None = None
+        gain, bias = 0.0, 0.0
+        if self.motor is None:
+            gain, bias = next(given), next(given)
+        else:
+            R, K, B, n = (next(given) for _ in range(4))
+            L = next(given) if self.motor.inductance else None
+            winding = Winding(R, K, B, n, L, command, current)
         least, most, low, high = (
             next(given) if math.isfinite(x) else None for x in self._servo_limits()
         )
-        force = gain * clipped(command, least, most) + bias
-        return force, -math.inf if low is None else low, math.inf if high is None else high
+        command = clipped(command, least, most)
+        force = gain * command + bias
+        if winding is not None:
+            force, winding = 0.0, winding._replace(voltage=command)
+        ends = -math.inf if low is None else low, math.inf if high is None else high
+        return force, *ends, winding
 
     def structure(self) -> Hashable:
         """Return what its code depends on."""
@@ -501,7 +620,45 @@ class JointLaw:
         found = (self.joint, self.dof_index, tuple(map(self.takes, words)), stops)
         if self.actuator is None:
             return found
-        return (*found, self.actuator.name, tuple(map(math.isfinite, self._servo_limits())))
+        limits = tuple(map(math.isfinite, self._servo_limits()))
+        lags = self.motor is not None and self.motor.inductance > 0.0
+        return (*found, self.actuator.name, self.linear_name, lags, limits)
+
+
+class Winding(NamedTuple):
+    """The winding of a motor in a step."""
+
+    R: Scalar
+    K: Scalar
+    B: Scalar
+    n: Scalar
+
+    L: Scalar | None
+    """Inductance [H]; None for none."""
+
+    voltage: Scalar
+    """At its terminals [V]."""
+
+    current: Scalar
+    """At the start of the step [A]; unused without inductance."""
+
+    def mean_current(self, part: Scalar, h: Scalar) -> tuple[Scalar, Scalar]:
+        """Return i_m of a motor at rest, and how it decreases with v_m.
+
+        Args:
+            part: theta.
+            h: Length of the step [s].
+        """
+        if self.L is None:
+            return self.voltage / self.R, self.B * self.n / self.R
+        share = part * h / (self.L + part * h * self.R)
+        start = self.current + share * (self.voltage - self.R * self.current)
+        return start, share * self.B * self.n
+
+    def current_after(self, speed: Scalar, part: Scalar, h: Scalar) -> Scalar:
+        """Return the current at the end of a step with the mean velocity v_m [A]."""
+        mean, slope = self.mean_current(part, h)
+        return self.current + (mean - slope * speed - self.current) / part
 
 
 class HeldLaw(NamedTuple):
@@ -544,6 +701,9 @@ class HeldLaw(NamedTuple):
     high: Scalar = math.inf
     """Largest one [N or N m]."""
 
+    winding: Winding | None = None
+    """That of a motor."""
+
     @property
     def middle(self) -> Scalar:
         """Middle of the limits of a servo [N or N m]."""
@@ -582,6 +742,9 @@ class HeldLaw(NamedTuple):
         x, v = start
         v = v + part * (end - v)
         found: Scalar = self.drive
+        if self.winding is not None:
+            i, less = self.winding.mean_current(part, h)
+            found = found + self.winding.n * self.winding.K * (i - less * v)
         if self.law.takes("damping"):
             found = found - self.damping * v
         if self.law.takes("stiffness"):
@@ -592,6 +755,9 @@ class HeldLaw(NamedTuple):
         """Return how much that force decreases per velocity at the end of the step."""
         part = self.weight(h)
         found: Scalar = 0.0
+        if self.winding is not None:
+            _, less = self.winding.mean_current(part, h)
+            found = found + part * self.winding.n * self.winding.K * less
         if self.law.takes("damping"):
             found = found + part * self.damping
         if self.law.takes("stiffness"):
@@ -599,7 +765,7 @@ class HeldLaw(NamedTuple):
         return found
 
     def soft_row(self, force: Scalar, speed: Scalar, h: Scalar) -> BoundRow:
-        """Return the row of a servo with limits.
+        """Return the row of an actuator with limits.
 
         It is softer than a brake by the speed per impulse at which the force follows its law.
 
@@ -609,7 +775,7 @@ class HeldLaw(NamedTuple):
             h: Length of the step [s].
         """
         slope = self.slope(h)
-        held = h * (self.forces["servo_force"] - self.middle)
+        held = h * (self.forces[self.law.linear_name] - self.middle)
         return BoundRow(
             {self.variable: self.ratio},
             held,
@@ -681,9 +847,13 @@ class JointLaws(Element):
         found = []
         resolved = resolved_joints(model, chosen)
         for choice in chosen:
+            if choice.law == SPRING:
+                continue
             joint = model.joint(choice.joint)
             if choice.law == SERVO:
                 law = _servo_law(model, choice)
+            elif choice.law == MOTOR:
+                law = _motor_law(model, choice)
             elif choice.law == STOP:
                 law = _stop_law(joint, choice.dof_index)
             else:
@@ -699,7 +869,7 @@ class JointLaws(Element):
         return any(law.actuator is None and not any(law.ends) for law in self.laws)
 
     def output_names(self, model: Model) -> tuple[str, ...]:
-        """Return spring energy [J], dissipated power [W], and the mean force of each servo."""
+        """Return spring energy [J], dissipated power [W], and mean forces of actuators."""
         driven = (law.actuator for law in self.laws)
         servos = (f"{actuator.name}.force" for actuator in driven if actuator is not None)
         return (f"{self.name}.energy", f"{self.name}.loss", *servos)
@@ -728,6 +898,7 @@ class JointLaws(Element):
         p: Scalars,
         z: Scalars,
         commands: Mapping[str, Scalar] = MappingProxyType({}),
+        currents: Mapping[str, Scalar] = MappingProxyType({}),
     ) -> list[HeldLaw]:
         """Return all laws with their numbers and their forces over the last step.
 
@@ -735,7 +906,8 @@ class JointLaws(Element):
             model: The robot.
             p: Run-time parameters of the element.
             z: Its discrete states.
-            commands: Those of servos, by the name of the actuator.
+            commands: Those of servos and motors, by the name of the actuator.
+            currents: Those of windings at the start of a step, likewise.
         """
         given, states, found = iter(p), iter(z), []
         for law in self.laws:
@@ -750,8 +922,8 @@ class JointLaws(Element):
             ratio, offset = 1.0, 0.0
             if isinstance(joint, Coupled):
                 ratio, offset = joint.ratio, joint.offset
-            command = 0.0 if law.actuator is None else commands.get(law.actuator.name, 0.0)
-            driven = law.driven(given, command)
+            name = "" if law.actuator is None else law.actuator.name
+            driven = law.driven(given, commands.get(name, 0.0), currents.get(name, 0.0))
             found.append(
                 HeldLaw(
                     law,
@@ -805,7 +977,10 @@ class JointLaws(Element):
             for force in held.forces.values():
                 forces[i] = forces[i] + held.ratio * force
             if held.law.actuator is not None:
-                servos[f"{held.law.actuator.name}.force"] = held.forces["servo_force"]
+                force = held.forces[held.law.linear_name]
+                if held.law.takes("friction"):
+                    force = force + held.forces["friction_force"]
+                servos[f"{held.law.actuator.name}.force"] = force
                 continue
             if held.law.takes("stiffness"):
                 energy = energy + 0.5 * held.stiffness * (x - held.rest) * (x - held.rest)
@@ -870,6 +1045,29 @@ def _passive_law(model: Model, joint: Joint, choice: LawChoice, *, acts: bool) -
     return JointLaw(joint.name, k, rate, named=named, stage_inertia=inertia, **values)
 
 
+def _motor_law(model: Model, choice: LawChoice) -> JointLaw:
+    """Return a motor that acts at the ends of steps, with the friction of its rotor."""
+    actuator = next(one for one in model.actuators if one.name == choice.actuator)
+    motor = actuator.motor
+    assert motor is not None
+    rate, n = _motor_rate(actuator, motor, choice.inertia), abs(actuator.ratio)
+    h = RESOLVED_RATE / choice.limit
+    lag = motor.inductance or None
+    own = (motor.resistance, motor.torque_constant, motor.back_emf, n)
+    part = float(end_weight(np.float64(rate * h)))
+    _, less = Winding(*own, lag, 0.0, 0.0).mean_current(part, h)
+    damping = n * n * motor.damping
+    return JointLaw(
+        choice.joint,
+        0,
+        rate,
+        damping=damping,
+        friction=n * motor.friction,
+        stage_inertia=h * part * (damping + n * motor.torque_constant * float(less)),
+        actuator=actuator,
+    )
+
+
 def _stop_law(joint: Joint, dof_index: int) -> JointLaw:
     """Return the stop of a degree of freedom."""
     lower, upper = _range(joint, dof_index)
@@ -918,6 +1116,15 @@ def chosen_joints(chosen: Collection[LawChoice], law: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.joint for one in chosen if one.law == law))
 
 
-def ended_servos(chosen: Collection[LawChoice]) -> tuple[str, ...]:
-    """Return the actuators whose servos were chosen."""
-    return tuple(one.actuator for one in chosen if one.law == SERVO)
+def ended_actuators(chosen: Collection[LawChoice]) -> tuple[str, ...]:
+    """Return the actuators that were chosen."""
+    return tuple(one.actuator for one in chosen if one.law in ACTUATORS)
+
+
+def stiff_springs(model: Model, chosen: Collection[LawChoice]) -> StiffSprings | None:
+    """Return the springs between points that were chosen; None for none."""
+    rates = {one.actuator: one.rate for one in chosen if one.law == SPRING}
+    springs = tuple(spring for spring in model.springs if spring.name in rates)
+    if not springs:
+        return None
+    return StiffSprings("stiff_springs", springs, tuple(rates[one.name] for one in springs))

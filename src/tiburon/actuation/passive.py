@@ -10,7 +10,7 @@ since dphi/dt = V^-T omega, its moment is -V^-1 K phi, which is -K phi for equal
 free joint also has springs along the axes of its rest pose.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -306,6 +306,7 @@ def passive_elements(
     at_ends: tuple[str, ...] = (),
     resolved: tuple[str, ...] = (),
     coulomb: bool = True,
+    stiff: Collection[str] = (),
 ) -> tuple[Element, ...]:
     """Return springs between frames, and friction and springs of joints, of a robot.
 
@@ -315,8 +316,11 @@ def passive_elements(
         at_ends: Joints whose forces act at the ends of steps and are left out.
         resolved: Joints of those whose forces do so in other cases of a batch only.
         coulomb: Whether Coulomb friction is included, not at the ends of steps.
+        stiff: Names of springs that act at the ends of steps and are left out.
     """
-    springs = tuple(PointSpring(spring.name, spring) for spring in model.springs)
+    springs = tuple(
+        PointSpring(spring.name, spring) for spring in model.springs if spring.name not in stiff
+    )
     joints = PassiveJoints.of(
         model,
         friction_speed=friction_speed,

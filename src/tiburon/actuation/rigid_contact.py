@@ -24,7 +24,7 @@ from tiburon.contact.rows import PointRows, contact_geometry, may_touch, swept_r
 from tiburon.model import Model, Plan
 from tiburon.record import field, record
 from tiburon.spatial import Scalar, Scalars
-from tiburon.trace.primitives.active_rows import picked_rows, spread_rows
+from tiburon.trace.primitives.active_rows import active_rows, picked_rows, spread_rows
 from tiburon.trace.regions import where_needed
 
 LAWS = ("coulomb", "convex")
@@ -256,7 +256,9 @@ class RigidContactElement(ContactElement):
         acts = np.where(acted & found.differs, REVISED, acts)
         largest, place = (np.where(larger, a, b) for a, b in ((own[0], largest), (own[2], place)))
         depths = where_needed(
-            -least > depth, lambda: (-least, _place(gaps, least), time), (depth, deepest, when)
+            -least > depth,
+            lambda: (-least, _place(gaps, least, chosen=active), time),
+            (depth, deepest, when),
         )
         return found, (*after, *own, acts, largest, place, *depths, *peaks), tuple(at_end)
 
@@ -306,12 +308,40 @@ class RigidContactElement(ContactElement):
         joints = self.peak_states.stop
         begins = (z[self._act] < 0.5 * START) & (trial[self._act] > 0.5)
         differs = trial[self._act] < 0.5 * (START + REVISED)
-        forces, points = self.acting(trial)[1], trial[len(z) - self._ends :]
+        ends = len(z) - self._ends
+        forces = self.acting(trial)[1]
         still = (0.0,) * len(forces)
-        before = (*z[: self._act], 0.0, *z[self._act + 1 : joints])
-        first, none = (*before, *forces, *still, *points), self.at_rest(z)
-        revised = tuple(np.where(differs, a, b) for a, b in zip(none, first, strict=True))
+        # many points have thousands of states, which loops copy
+        acting: tuple[Scalars, Scalars] = where_needed(
+            differs, lambda: (still, tuple(z[ends:])), (tuple(forces), tuple(trial[ends:]))
+        )
+        revised = (*z[: self._act], 0.0, *z[self._act + 1 : joints], *acting[0], *still, *acting[1])
         return begins | differs, revised
+
+    def mean_forces(self, z: Scalars) -> Scalars:
+        """Return mean forces of all points over a step, and moments, from the states after it."""
+        return tuple(z[k] for k in self._mean_places(len(z)))
+
+    def with_mean_forces(self, z: Scalars, means: Scalars, before: Scalars) -> Scalars:
+        """Return states after a step in parts, with the means over all of it, and their peaks.
+
+        Args:
+            z: States after the last part.
+            means: The means, in the order of `mean_forces`.
+            before: States at the start of the step.
+        """
+        found = list(z)
+        for k, mean in zip(self._mean_places(len(z)), means, strict=True):
+            found[k] = mean
+        squares = [_square(means[k : k + 3]) for k in range(0, 3 * len(self.point_names), 3)]
+        found[self.peak_states] = self.raised_peaks(before, squares)
+        return tuple(found)
+
+    def _mean_places(self, count: int) -> list[int]:
+        """Places of these means among the states."""
+        starts = [len(POINT_STATES) * k for k in range(len(self.point_names))]
+        starts += [count + place for place in self.moment_places.values()]
+        return [start + axis for start in starts for axis in range(3)]
 
     def at_rest(self, z: Scalars) -> Scalars:
         """Return the states with forces that do not act within the next step."""
@@ -326,8 +356,13 @@ class RigidContactElement(ContactElement):
         return (*(0.0,) * ends, *z[ends:joints], *(0.0,) * len(z[joints:]))
 
 
-def _place(values: Scalars, value: Scalar) -> Scalar:
-    """Return the number of the first of the values that is a given one."""
+def _place(values: Scalars, value: Scalar, *, chosen: bool) -> Scalar:
+    """Return the number of the first of the values that is a given one, the least.
+
+    Where points are chosen among many, by a loop.
+    """
+    if chosen:
+        return active_rows(values, value, value, 1)[0][0]
     found: Scalar = 0.0
     for place in reversed(range(len(values))):
         found = np.where(values[place] <= value, float(place), found)

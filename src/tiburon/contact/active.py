@@ -20,9 +20,8 @@ import numpy as np
 from tiburon.algorithms.kinematics import Place, body_motions, body_places
 from tiburon.algorithms.like_branches import like_branches
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.contact.candidates import FIELDS, Candidate, Part, Surface, parameter_count
-from tiburon.contact.candidates import surfaces_of as materials_of
-from tiburon.contact.geometry.bounds import bounding_radius
+from tiburon.contact.candidates import FIELDS, Candidate, Part, parameter_count
+from tiburon.contact.geometry.bounds import bounding_radius, box_distance, half_extents
 from tiburon.contact.geometry.contact_geometry import NO_CONTACT, ContactGeometry
 from tiburon.contact.geometry.pairs import HULLS
 from tiburon.contact.rows import (
@@ -40,7 +39,8 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, add_cross, cross, dot, matrix_vector, scale, subtract
 from tiburon.trace.primitives.active_rows import active_rows, picked_rows
-from tiburon.trace.regions import function, where_needed
+from tiburon.trace.regions import where_needed
+from tiburon.trace.regions.in_turn import in_turn
 from tiburon.trace.regions.lanes import lanes
 
 MOST_WHOLE = 8
@@ -85,12 +85,11 @@ class ActivePoints(list[PointRows]):
         total: How many points are near: more than slots, if these do not suffice.
         gaps: Gaps of all points at the start of the step [m].
         least: The least of them [m].
-        table: Of each point its gap at the start and ahead, normal, place on both bodies, share
-            of the step before first contact, normal at the start, and whether it jumps.
-        surfaces: Static and kinetic friction and restitution of each point; where some resist
-            turning, torsional and rolling friction, too.
+        rows: Of each slot the gap of its point at the start and ahead, normal, place on both
+            bodies, share of the step before first contact, normal at the start, and whether it
+            jumps; static and kinetic friction and restitution, and where some points resist
+            turning, torsional and rolling friction; last the numbers of both bodies, in `masks`.
         resists: Whether some may have torsional friction, and rolling friction.
-        bodies: Numbers of both bodies of each point, in `masks`.
         masks: For each body whether each joint axis moves it: 1 or 0.
         columns: Velocity at the world's origin of a body that each joint axis moves, per unit rate.
         variables: The velocity variable of each joint axis; those of coupled joints are the same.
@@ -101,17 +100,19 @@ class ActivePoints(list[PointRows]):
     total: Scalar
     gaps: list[Scalar]
     least: Scalar
-    table: list[Scalar]
-    surfaces: list[Scalar]
+    rows: list[list[Scalar]]
     resists: tuple[bool, bool]
-    bodies: list[Scalar]
     masks: list[Scalar]
     columns: list[Scalar]
     variables: list[int]
 
 
-WIDTH = 16
-"""Numbers of a point in `ActivePoints.table`."""
+GEOMETRY = 16
+"""Numbers that lead `ActivePoints.rows`: what is known of a point without its surface."""
+
+MANY_PAIRS = 16
+"""Pairs of one kind from which on a loop computes them, one after the other: what is near takes
+time, and code does not grow. Fewer are computed side by side."""
 
 
 class MovedShape(NamedTuple):
@@ -214,8 +215,9 @@ def active_points(
     groups: dict[Any, list[int]] = {}
     for k, c in enumerate(candidates):
         key: Any = (c.first.kind, c.second.kind, c.reach, len(c.first.size), len(c.second.size))
-        if c.second.kind in FIELDS or (c.has_hull and c.second.kind == "plane"):
-            # points beyond the grid are named; vertices of hulls are compared in lanes already
+        key = (*key, len(c.patches))
+        if c.second.kind in FIELDS:
+            # points beyond the grid are named
             key = k
         groups.setdefault(key, []).append(k)
     pairs = [tuple(shapes[_key(part)] for part in (c.first, c.second)) for c in candidates]
@@ -225,36 +227,38 @@ def active_points(
         moved = np.maximum(moved, one[1])
     near = NEAR_GAP + MOTION_SHARE * np.sqrt(moved)
     handle = p[parameter_count(candidates) :]
+    resists = _resists(candidates)
+    bodies = _body_numbers(plan, candidates)
     found: dict[int, Any] = {}
     for members in groups.values():
         candidate = candidates[members[0]]
-        sizes = len(candidate.first.size) + len(candidate.second.size)
 
         def contacts(
             first: MovedShape,
             second: MovedShape,
             numbers: tuple[Scalar, ...],
             distance: Scalar,
+            both: tuple[float, float],
             candidate: Candidate = candidate,
         ) -> Any:
             def computed() -> Any:
-                found = _contacts(candidate, first, second, numbers, handle, near)
-                return found, _summed_up(found)
+                points = _contacts(candidate, first, second, numbers, handle, near)
+                rows = [(*point, *_surface(candidate, numbers, point, resists)) for point in points]
+                return [(*row, *both) for row in rows], _summed_up(rows)
 
             if isinstance(distance, float) and distance == -math.inf:
                 return computed()
-            up = (0.0, 0.0, 1.0)
-            absent = (NO_CONTACT, NO_CONTACT, up, ZERO3, ZERO3, 1.0, up, 0.0)
+            geometry = (NO_CONTACT, NO_CONTACT, *UP, *ZERO3, *ZERO3, 1.0, *UP, 0.0)
+            absent = (*geometry, *(0.0,) * (_width(resists) - GEOMETRY))
             none = [NO_CONTACT] * candidate.point_count, NO_CONTACT, 0.0
-            idle = [absent] * candidate.point_count, none
-            return where_needed(distance <= near, computed, idle)
+            return where_needed(
+                distance <= near, computed, ([absent] * candidate.point_count, none)
+            )
 
-        given = [(*pairs[k], own[k][:sizes], bounds[k][0]) for k in members]
-        if candidate.has_hull and len(members) > 1:
-            # searches of different length: one after the other, by the same code
-            found.update(zip(members, itertools.starmap(function(contacts), given), strict=True))
-            continue
-        found.update(zip(members, lanes(contacts, given), strict=True))
+        given = [(*pairs[k], own[k], bounds[k][0], bodies[k]) for k in members]
+        # searches of hulls are of different length
+        alone = len(members) >= MANY_PAIRS or candidate.has_hull
+        found.update(zip(members, (in_turn if alone else lanes)(contacts, given), strict=True))
     points = [point for k in range(len(candidates)) for point in found[k][0]]
     keys: list[Scalar] = []
     least: Scalar = NO_CONTACT
@@ -266,33 +270,42 @@ def active_points(
     limit = near + MOTION_SHARE * lost
     slots = min(len(points), MOST_ACTIVE)
     chosen = ActivePoints()
-    chosen.resists = _resists(candidates)
-    if any(chosen.resists):
-        slots = min(slots, _most_turning(plan.nv, sum(chosen.resists)))
+    chosen.resists = resists
+    if any(resists):
+        slots = min(slots, _most_turning(plan.nv, sum(resists)))
     chosen.places, chosen.count, chosen.total = active_rows(
         keys, limit, np.minimum(limit, NEAR_GAP), slots
     )
     chosen.gaps, chosen.least = [point[0] for point in points], least
-    chosen.table = [
-        x
-        for gap, later, n, a, b, share, start, jump in points
-        for x in (gap, later, *n, *a, *b, share, *start, jump)
-    ]
-    geometry = [ContactGeometry(point[1], point[3], point[2]) for point in points]
-    surfaces: list[Surface] = materials_of(candidates, p, geometry)
-    chosen.surfaces = [
-        x
-        for one in surfaces
-        for x in (
-            *(one.static_friction, one.kinetic_friction, one.restitution),
-            *((one.torsional_friction, one.rolling_friction) if any(chosen.resists) else ()),
-        )
-    ]
+    table = [x for point in points for x in point]
+    chosen.rows = picked_rows(chosen.places, table, _width(resists))
     axes = (ZERO3, ZERO3, ZERO3)
-    for (gap,) in picked_rows(chosen.places, [point[1] for point in points], 1):
-        chosen.append(PointRows(ContactGeometry(gap, ZERO3, ZERO3), axes, ()))
+    for row in chosen.rows:
+        chosen.append(PointRows(ContactGeometry(row[1], ZERO3, ZERO3), axes, ()))
     _put_bodies(chosen, plan, ahead, places, candidates)
     return chosen
+
+
+UP = (0.0, 0.0, 1.0)
+"""Normal of contacts that do not exist."""
+
+
+def _width(resists: tuple[bool, bool]) -> int:
+    """Return the count of numbers of a point in `ActivePoints.rows`."""
+    return GEOMETRY + (5 if any(resists) else 3) + 2
+
+
+def _surface(
+    candidate: Candidate,
+    numbers: Sequence[Scalar],
+    point: Sequence[Scalar],
+    resists: tuple[bool, bool],
+) -> tuple[Scalar, ...]:
+    """Return the numbers of the surface at a point of `_contacts`."""
+    x, y, z = point[5:8]
+    one = candidate.surface(numbers, (x, y, z))
+    turning = (one.torsional_friction, one.rolling_friction) if any(resists) else ()
+    return (one.static_friction, one.kinetic_friction, one.restitution, *turning)
 
 
 def _key(part: Part) -> Any:
@@ -397,6 +410,16 @@ def _bounds(
                     change = subtract(offsets[b], offsets[a])
                     square = dot(change, change)
                 moved = moved + 2.0 * square
+            kinds = one.first.kind, one.second.kind
+            boxes = half_extents(kinds[0], sizes[0]), half_extents(kinds[1], sizes[1])
+            if boxes[0] is not None and boxes[1] is not None and set(kinds) != {"sphere"}:
+                # boxes around long shapes are smaller than spheres; no point moves more than this
+                most = np.sqrt(moved)
+                for kind, size, shape in zip(kinds, sizes, (first, second), strict=True):
+                    most = most + _turned(shape) * bounding_radius(kind, size)
+                axes = first.start.R, second.start.R
+                apart = box_distance(offsets[0], axes, (boxes[0], boxes[1])) - most
+                return np.maximum(least - reach, apart), moved
             unbounded = isinstance(reach, float) and reach == math.inf
             return (0.0 if unbounded else least - reach), moved
 
@@ -410,7 +433,8 @@ def _bounds(
             for part, size in zip((one.first, one.second), given[0][2], strict=True)
         ]
         unbounded = any(isinstance(x, float) and x == math.inf for x in radii)
-        for k, (distance, moved) in zip(members, lanes(bound, given), strict=True):
+        computed = (in_turn if len(members) >= MANY_PAIRS else lanes)(bound, given)
+        for k, (distance, moved) in zip(members, computed, strict=True):
             found[k] = (-math.inf if unbounded else distance), moved
     return [found[k] for k in range(len(candidates))]
 
@@ -422,8 +446,8 @@ def _contacts(
     numbers: tuple[Scalar, ...],
     handle: Sequence[Scalar],
     near: Scalar,
-) -> list[tuple[Any, ...]]:
-    """Return the numbers of the points of a pair; see `ActivePoints.table`."""
+) -> list[tuple[Scalar, ...]]:
+    """Return the numbers of the points of a pair that lead `ActivePoints.rows`."""
     if candidate.has_hull:
         # shapes that are this far apart stay so, however they turn
         split = len(candidate.first.size)
@@ -448,7 +472,7 @@ def _contacts(
         return jumps(start, one, ways)
 
     return [
-        (start.gap, one.gap, one.normal, a, b, share, start.normal, jump(start, one))
+        (start.gap, one.gap, *one.normal, *a, *b, share, *start.normal, jump(start, one))
         for start, (one, (a, b)) in zip(before, plain, strict=True)
     ]
 
@@ -483,6 +507,22 @@ def _pose(place: Place) -> tuple[Any, Vec3]:
     return place.R, place.p
 
 
+def _carriers(plan: Plan, candidate: Candidate) -> list[int]:
+    """Return the bodies that carry both shapes of a pair."""
+    return [plan.frame(part.body).body for part in (candidate.first, candidate.second)]
+
+
+def _body_numbers(plan: Plan, candidates: Sequence[Candidate]) -> list[tuple[float, float]]:
+    """Return the numbers of both bodies of each pair, in the order of `ActivePoints.masks`."""
+    numbers: dict[int, float] = {}
+    found = []
+    for candidate in candidates:
+        first, second = _carriers(plan, candidate)
+        one = numbers.setdefault(first, float(len(numbers)))
+        found.append((one, numbers.setdefault(second, float(len(numbers)))))
+    return found
+
+
 def _put_bodies(
     chosen: ActivePoints,
     plan: Plan,
@@ -490,7 +530,7 @@ def _put_bodies(
     places: Sequence[Place],
     candidates: Sequence[Candidate],
 ) -> None:
-    """Note the bodies of all points, and how joint axes move them."""
+    """Note how joint axes move the bodies of all pairs."""
     position = JointVector(q)
     chosen.columns, chosen.variables = [], []
     own: list[tuple[int, int]] = []
@@ -502,19 +542,11 @@ def _put_bodies(
             chosen.columns += [*angular, *linear]
             chosen.variables.append(k)
         own.append((before, len(chosen.variables)))
-    numbers: dict[int, int] = {}
-    chosen.masks, chosen.bodies = [], []
-    for candidate in candidates:
-        both = []
-        for part in (candidate.first, candidate.second):
-            carrier = plan.frame(part.body).body
-            if carrier not in numbers:
-                numbers[carrier] = len(numbers)
-                mask = [0.0] * len(chosen.variables)
-                at = carrier
-                while at != WORLD_BODY:
-                    mask[slice(*own[at])] = [1.0] * (own[at][1] - own[at][0])
-                    at = plan.bodies[at].parent
-                chosen.masks += mask
-            both.append(float(numbers[carrier]))
-        chosen.bodies += both * candidate.point_count
+    chosen.masks = []
+    for carrier in dict.fromkeys(x for c in candidates for x in _carriers(plan, c)):
+        mask = [0.0] * len(chosen.variables)
+        at = carrier
+        while at != WORLD_BODY:
+            mask[slice(*own[at])] = [1.0] * (own[at][1] - own[at][0])
+            at = plan.bodies[at].parent
+        chosen.masks += mask

@@ -23,7 +23,7 @@ from tiburon.contact.geometry.height_field import (
     placed_field,
     reach_of,
 )
-from tiburon.contact.geometry.hull_hull import ANY_DISTANCE, RADIUS
+from tiburon.contact.geometry.hull_hull import ANY_DISTANCE, OWN_DIMENSIONS, RADIUS
 from tiburon.contact.geometry.located import ABSENT_CONTACTS, LOCATED
 from tiburon.contact.geometry.pairs import HULLS, Pair, pair, shape_kind, shape_size
 from tiburon.contact.geometry.swept import Crossing
@@ -939,7 +939,8 @@ def _as_hull(part: Part, name: str, on_plane: bool) -> Part:
         case _:
             raise AssertionError(part.geometry)
     hull = tuple(vertices.ravel().tolist())
-    return replace(part, kind=kind, size=(0.0,) * 5 + (radius,), hull=hull, geometry=None)
+    own = tuple(radius if k == RADIUS else 0.0 for k in range(OWN_DIMENSIONS))
+    return replace(part, kind=kind, size=own, hull=hull, geometry=None)
 
 
 def _carrier(model: Model, name: str) -> str:

@@ -36,6 +36,10 @@ SURFACE_GAP = 1e-12
 """Gap up to which bodies that approach touch [m]: rounding of positions of some meters."""
 
 
+HELD_OPEN = -1.0
+"""What `Touch.sticking` is of a point that stays open up to the instant at which it closes."""
+
+
 class Touch(NamedTuple):
     """One contact point in one state, as contact laws take it; floats or traced values."""
 
@@ -99,16 +103,21 @@ def point_force(touch: Touch, law: ContactLaw | None = None) -> PointForce:
     """Return the forces of one contact point.
 
     Args:
-        touch: Its state.
+        touch: Its state; `HELD_OPEN` for `sticking` where it stays open, whatever its depth is.
         law: A law instead of `spring_damper`; one that returns a tangential force replaces
             friction, and its anchor stays where the contact closed.
 
     Raises:
         ShapeError: If the law returns something else.
     """
-    given = spring_damper(touch) if law is None else law(touch)
+    held_open = touch.sticking < -0.5
+    if law is None:
+        given = spring_damper(touch)
+    else:
+        given = law(touch._replace(sticking=np.maximum(touch.sticking, 0.0)))
     # a depth that is not a number must not pass for an open contact
     opened = (touch.depth <= -SURFACE_GAP) | ((touch.depth <= 0.0) & (touch.rate <= 0.0))
+    opened = opened | held_open
     surface = touch.surface
     if isinstance(given, (tuple, list)) or np.ndim(given):
         normal, tangent = _both(given)

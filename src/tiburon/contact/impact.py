@@ -343,9 +343,16 @@ class Lifting(NamedTuple):
 
 
 def lifting(
-    setting: Setting, q: Sequence[Scalar], candidates: Sequence[Candidate], p: Sequence[Scalar]
+    setting: Setting,
+    q: Sequence[Scalar],
+    candidates: Sequence[Candidate],
+    left_out: Sequence[Scalar],
+    p: Sequence[Scalar],
 ) -> Lifting:
-    """Return the least motion that opens all gaps; loops stay closed to first order."""
+    """Return the least motion that opens all gaps; loops stay closed to first order.
+
+    Gaps of points that are left out are larger by a given length.
+    """
     plan, n = setting.plan, setting.plan.nv
     points = contact_rows(plan, q, candidates, p)
     elements = FactorTree(expanded_parents(plan)).layout.elements()
@@ -361,7 +368,7 @@ def lifting(
         independent = factor_orthogonal(columns, cut=cut).project_range(np.eye(n))
         loops = independent, [0.0] * n
     normals = [[point.rows[2].get(i, 0.0) for i in range(n)] for point in points]
-    gaps = [-point.geometry.gap for point in points]
+    gaps = [-(x.geometry.gap + more) for x, more in zip(points, left_out, strict=True)]
     found = solve_qp(H, [0.0] * n, *loops, normals, gaps)
     possible = np.where(np.abs(found.status - INFEASIBLE) > 0.5, 1.0, 0.0)
     return Lifting(found.x, possible, found.inequality_multipliers)

@@ -97,9 +97,9 @@ def require_coal(element: str) -> Any:
     coal = coal_module()
     if coal is None:
         raise ModelError(
-            f"{element}: contact of a mesh that is not convex needs coal, which is not installed; run "
-            "`pip install 'tiburon[mesh]'`, or cover the mesh with simple shapes, which is much "
-            "faster: tb.cover_mesh, or tb.cover_meshes for all meshes of a robot"
+            f"{element}: contact of a mesh that is not convex needs coal, which is not installed; "
+            "run `pip install 'tiburon[mesh]'`, or cover the mesh with simple shapes, which is "
+            "much faster: tb.cover_mesh, or tb.cover_meshes for all meshes of a robot"
         )
     return coal
 

@@ -429,7 +429,8 @@ def table_of(
 
     Returns:
         A table whose rows begin with all vertices; for each polyhedron its first row, its number of
-        rows, the radii of spheres around and inside it, the place of its header, and the radius.
+        rows, the radii of spheres around and inside it, the place of its header, the radius, and
+        how far it extends along each axis.
     """
     numbers = [float(x) for one, _ in polyhedra for x in one.vertices.ravel()]
     found: list[tuple[float, ...]] = []
@@ -437,7 +438,8 @@ def table_of(
     for one, radius in polyhedra:
         count, bound = len(one.vertices), float(np.linalg.norm(one.vertices, axis=1).max())
         spheres = (bound + radius, one.inscribed + radius)
-        found.append((float(row), float(count), *spheres, float(len(numbers)), radius))
+        extents = (np.abs(one.vertices).max(axis=0) + radius).tolist()
+        found.append((float(row), float(count), *spheres, float(len(numbers)), radius, *extents))
         numbers += one.links(3 * row, len(numbers))
         row += count
     numbers += [0.0] * (-len(numbers) % 3)

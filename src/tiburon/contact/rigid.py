@@ -54,7 +54,7 @@ import numpy as np
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.contact.active import WIDTH, ActivePoints, too_many
+from tiburon.contact.active import GEOMETRY, ActivePoints, too_many
 from tiburon.contact.candidates import Surface
 from tiburon.contact.geometry.vectors import perpendicular
 from tiburon.contact.rows import (
@@ -139,6 +139,10 @@ MOST_SWEEPS_ALONE = 500
 RESTING_SHARE = 0.01
 """Share of the speed of approach in what a contact removes below which it is closed throughout the
 step, and stays so in derivatives."""
+
+IMPACT_SPEED = 1e-2
+"""Speed of approach from which on a step is parted at a collision with restitution [m/s]: slower
+ones end within a few steps."""
 
 LEAST_ELASTIC_SHARE = 0.5
 """Share of impulses below which an excess of energy is none of a bounce."""
@@ -445,8 +449,8 @@ class RigidStep(NamedTuple):
     mean_impulses: Scalars
     """The same with the lever arms of the whole step, which act in the next one."""
 
-    bounces: Scalar
-    """Whether restitution returns something."""
+    impact: "Impact"
+    """The first collision with restitution."""
 
     lasts: Scalar
     """Whether impulses are those of forces that last: like those of the last step, without a
@@ -458,6 +462,16 @@ class RigidStep(NamedTuple):
 
     forces: Sequence[Scalars] = ()
     """Forces of the points that have slots [N], where points were chosen (`contact/active.py`)."""
+
+
+class Impact(NamedTuple):
+    """The first collision with restitution in a step, or soon after it."""
+
+    time: Scalar = OUT_OF_REACH
+    """When it is, from the start of the step [s], also behind its end; `OUT_OF_REACH` for none."""
+
+    speed: Scalar = 0.0
+    """Speed of approach [m/s]."""
 
 
 class Pressed(NamedTuple):
@@ -886,6 +900,13 @@ class Closing(NamedTuple):
     hold: Scalar = 0.0
     """What forces add to the speed of approach in this time [m/s]."""
 
+    left: Scalar = -OUT_OF_REACH
+    """Time from the closing of the gap to the end of the step [s], negative where it closes later;
+    `-OUT_OF_REACH` where nothing collides faster than `IMPACT_SPEED`."""
+
+    speed: Scalar = 0.0
+    """Speed of approach at the end of the step, as if it did not close [m/s]."""
+
 
 class ContactProblem(NamedTuple):
     """Contacts of a step before their impulses are known."""
@@ -1133,7 +1154,7 @@ def _posed(
     now, steady, begun = moving if len(moving) == 3 else _carried_velocities(point, axes, *moving)
     carried, turned = _carried_on(state, axes, before, (now[0], now[1]), h)
     pushed = (carried[2] > 0.0) & (jump < 0.5)
-    found = closing_of(gap, there, steady, now[2], begun, h, pushed)
+    found = closing_of(gap, there, steady, now[2], begun, h, pushed, jump > 0.5)
     return _Posed(
         (now[0], now[1], found.bound),
         np.where(state.sticking > 0.5, *friction),
@@ -1341,7 +1362,12 @@ def rigid_step(
         ),
         1.0,
     )
-    p, y, change = ([elastic * x for x in values] for values in (p, y, change))
+    held = [
+        *guess,
+        *(0.0 for _ in range(3 * len(joints))),
+        *(x for one in turns for x in one.guess),
+    ]
+    p, y, change = _returned(elastic, p, y, change, acted, held, acting)
     moved = compliance.response(change)
     # points on the cone without slip stick, too: forces of many points are not unique
     # without friction nothing sticks, and impulses do not show whether points slip
@@ -1396,7 +1422,11 @@ def rigid_step(
         _along_joints(bounds, pushes),
         lands,
         *_joint_impulses(compliance, y, acted, acting, bounds, pushes),
-        bounces,
+        _first_impact(
+            [(one.left, one.speed) for one in closing],
+            [one.restitution for one in surfaces],
+            h,
+        ),
         *_steadiness(lands, _is_steady(p[: 3 * count], guess, acting), problem.jumped),
     )
 
@@ -1526,6 +1556,8 @@ class _Slots(NamedTuple):
     after: list[Scalar]
     jumps: list[Scalar]
     hold: list[Scalar]
+    impacts: list[Scalar]
+    """Time left and speed of approach."""
     turning_rows: Sequence[Scalar] = ()
     """Of friction against turning; nothing where there is none."""
     turning_b: Sequence[Scalar] = ()
@@ -1607,9 +1639,7 @@ def _posed_slots(
     def posed(
         shared: list[Scalar],
         point: list[Scalar],
-        material: list[Scalar],
         state: list[Scalar],
-        bodies: list[Scalar],
         first: list[Scalar],
         second: list[Scalar],
     ) -> list[list[Scalar]]:
@@ -1617,7 +1647,8 @@ def _posed_slots(
         (h,), v, v_free, v_start, roots, L, columns, allowed = (
             shared[start : start + size] for start, size in zip(starts, sizes, strict=False)
         )
-        gap, there, *rest = point
+        gap, there, *rest = point[:GEOMETRY]
+        material = point[GEOMETRY:-2]
         n, on_first, on_second = (tuple(rest[k : k + 3]) for k in (0, 3, 6))
         share, before, jump = rest[9], tuple(rest[10:13]), rest[13]
         t = perpendicular(n)
@@ -1702,6 +1733,7 @@ def _posed_slots(
             [found.after],
             [jump],
             [found.closing.hold],
+            [found.closing.left, found.closing.speed],
         ]
         if not kinds:
             return of_point
@@ -1718,16 +1750,13 @@ def _posed_slots(
 
     count = len(points.gaps)
     bodies = len(points.masks) // axis_count
-    # the place of both numbers of bodies among what is read
-    surface_width, state_width = (len(x) // count for x in (points.surfaces, states))
-    at = WIDTH + surface_width + state_width
+    # the numbers of both bodies come last in a row
+    each = len(points.rows[0])
     tables = [
-        (RowTable(count, WIDTH, ROW), points.table),
-        (RowTable(count, surface_width, ROW), points.surfaces),
-        (RowTable(count, state_width, ROW), states),
-        (RowTable(count, 2, ROW), points.bodies),
-        (RowTable(bodies, axis_count, at), points.masks),
-        (RowTable(bodies, axis_count, at + 1), points.masks),
+        (RowTable(len(points), each, SLOT), [x for row in points.rows for x in row]),
+        (RowTable(count, len(states) // count, ROW), states),
+        (RowTable(bodies, axis_count, each - 2), points.masks),
+        (RowTable(bodies, axis_count, each - 1), points.masks),
     ]
     shared = [
         h,
@@ -1742,7 +1771,7 @@ def _posed_slots(
     idle: list[Sequence[float]] = [(0.0,) * (3 * whole), (0.0, 0.0, OUT_OF_REACH)]
     idle += [(0.0,), (0.0,), (1.0,), (0.0,), (OUT_OF_REACH,), (0.0,) * 3, (0.0,) * 3, (0.0,)]
     idle += [(0.0,)]
-    idle += [(0.0,) * 9, (0.0,), (0.0,), (0.0,)]
+    idle += [(0.0,) * 9, (0.0,), (0.0,), (0.0,), (-OUT_OF_REACH, 0.0)]
     if kinds:
         idle += [(0.0,) * (3 * whole * n), (0.0, 0.0, OUT_OF_REACH) * n, (0.0,) * n]
         idle += [(0.0,) * (3 * n), (0.0,) * (3 * n), (0.0,) * n, (1.0,) * n]
@@ -1849,7 +1878,8 @@ def _active_step(
         lambda: _elastic_share(compliance, v_free, change, approach, elastic_rows, hold, every),
         1.0,
     )
-    p, y, change = ([elastic * x for x in values] for values in (p, y, change))
+    held = [*(0.0 for _ in range(3 * fixed)), *guess]
+    p, y, change = _returned(elastic, p, y, change, acted, held, acting)
     moved = compliance.response(change)
     v_after = tuple(a + b for a, b in zip(v_free, moved, strict=True))
     (own, moments), (slip, _) = _divided(p[3 * fixed :], 3, n), _divided(slip[fixed:], 1, n)
@@ -1910,7 +1940,9 @@ def _active_step(
         _along_joints(bounds, p),
         lands,
         *_joint_impulses(compliance, y, acted, acting, bounds, p),
-        bounces,
+        _first_impact(
+            list(zip(found.impacts[::2], found.impacts[1::2], strict=True)), found.restitution, h
+        ),
         *_steadiness(lands, _is_steady(own, found.guess, acting), jumped),
         [tuple(one[4:7]) for one in in_slots],
     )
@@ -2035,6 +2067,29 @@ def _elastic_share(
     return np.where(allowed > LEAST_ELASTIC_SHARE, np.minimum(allowed, 1.0), 1.0)
 
 
+def _returned(
+    elastic: Scalar,
+    p: Sequence[Scalar],
+    y: Sequence[Scalar],
+    change: Sequence[Scalar],
+    acted: Sequence[Scalar],
+    held: Sequence[Scalar],
+    acting: ActingForces | None,
+) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+    """Return p, A^T p and its change with a share of what impulses change.
+
+    The rest is the impulses of the last step, `held`, where these act: A^T p less its change.
+    """
+    rest: Scalar = 0.0
+    if acting is not None:
+        rest = np.where(acting.act > 0.5, 1.0 - elastic, 0.0)
+    return (
+        [elastic * a + rest * b for a, b in zip(p, held, strict=True)],
+        [elastic * a + (1.0 - elastic) * b for a, b in zip(y, acted, strict=True)],
+        [elastic * x for x in change],
+    )
+
+
 def _bounced(
     approach: Sequence[Scalar], restitution: Sequence[Scalar], p: Sequence[Scalar]
 ) -> list[Scalar]:
@@ -2045,12 +2100,27 @@ def _bounced(
     ]
 
 
+def _first_impact(
+    impacts: Sequence[tuple[Scalar, Scalar]], restitution: Sequence[Scalar], h: Scalar
+) -> Impact:
+    """Return the first collision with restitution, given the time left and the speed of each."""
+    most: Scalar = -OUT_OF_REACH
+    fastest: Scalar = 0.0
+    for (left, speed), e in zip(impacts, restitution, strict=True):
+        sooner = (e > 0.0) & (left > most)
+        most, fastest = np.where(sooner, left, most), np.where(sooner, speed, fastest)
+    return Impact(h - most, fastest)
+
+
 def _opened(bounced: Sequence[Scalar], p: Sequence[Scalar]) -> tuple[Scalar, list[Scalar]]:
-    """Return the sum of squares of normal impulses, and of each point if the step left it open."""
+    """Return the sum of squares of normal impulses, and of each point if the step left it open.
+
+    That is 1 after a bounce, 2 where nothing pushed, else 0.
+    """
     normal = p[2::3]
     total = functools.reduce(lambda a, b: a + b * b, normal, 0.0)
     least = LEAST_HOLD * np.sqrt(total)
-    return total, [np.where(x <= least, 1.0, hit) for x, hit in zip(normal, bounced, strict=True)]
+    return total, [np.where(x <= least, 2.0, hit) for x, hit in zip(normal, bounced, strict=True)]
 
 
 def _pressed(points: Sequence[PointRows], problem: ContactProblem, v: Scalars) -> Pressed:
@@ -2093,7 +2163,7 @@ def _state_after(
         turned: By how much the impulse of the last step differs with the directions of the start.
         mu: Its coefficient of friction.
         slip: Its slip velocity per tangential impulse.
-        opened: Whether the step left it open: 1 or 0.
+        opened: Whether the step left it open: see `_opened`.
         still: Square of the slip velocity up to which it sticks [m^2/s^2].
         per_time: -1 over the length of the step [1/s].
     """
@@ -2101,7 +2171,7 @@ def _state_after(
     mean = tuple(a + 0.5 * b for a, b in zip(p, turned, strict=True))
     return PointState(
         tuple(np.where(opened > 0.5, 0.0, per_time * x) for x in of_axes(axes, p)),
-        np.where((p[2] > 0.0) & (mu > 0.0) & (square <= still), 1.0, 0.0),
+        np.where((opened < 1.5) & (mu > 0.0) & (square <= still), 1.0, 0.0),
         tuple(per_time * x for x in of_axes(axes, mean)),
     )
 
@@ -2114,6 +2184,7 @@ def closing_of(
     begun: Scalar,
     h: Scalar,
     pushed: Any = False,
+    jumped: Any = False,
 ) -> Closing:
     """Return how a gap closes.
 
@@ -2126,6 +2197,8 @@ def closing_of(
         h: Length of the step [s].
         pushed: Whether the contact was closed at the end of the last step: what that left of gap
             and speed is no collision.
+        jumped: Whether it was elsewhere on its shapes at the start, so that its gap there says
+            nothing of when it closes.
     """
     before = 2.0 * (ahead - gap) / h - steady
     rate = (after - before) / h
@@ -2150,7 +2223,10 @@ def closing_of(
     slow = approach * h <= 2.0 * GAP_TOLERANCE
     approach = np.where(slow | rests, 0.0, approach)
     left = np.where(rests | (slow & (gap <= GAP_TOLERANCE)), h, left)
-    removed = np.minimum(np.where(closes, _ratio(approach, -after), 0.0), MOST_REMOVED)
+    ratio = _ratio(approach, -after)
+    removed = np.minimum(np.where(closes, ratio, 0.0), MOST_REMOVED)
+    begins = np.where(jumped, begun, before)
+    collides = (ratio > RESTING_SHARE) & (approach > IMPACT_SPEED)
     share = np.where(closes, left / h, 1.0)
     # the instant of closing changes with the root of the gap: not where there is none
     lands = removed > RESTING_SHARE
@@ -2163,7 +2239,17 @@ def closing_of(
         np.where(lands, removed, frozen(removed)),
         np.where(lands, share, frozen(share)),
         np.where(closes, hold, 0.0),
+        np.where(collides, _crossing(ahead, steady, (steady - begins) / h), -OUT_OF_REACH),
+        -steady,
     )
+
+
+def _crossing(end: Scalar, speed: Scalar, rate: Scalar) -> Scalar:
+    """Return when a gap of constant rate becomes zero, as time before the end of a step [s]."""
+    square = speed * speed - 2.0 * rate * end
+    meets = (speed < 0.0) & (square > 0.0)
+    root = np.sqrt(np.where(meets, square, 0.0))
+    return np.where(meets, 2.0 * end / np.where(meets, speed - root, -1.0), -OUT_OF_REACH)
 
 
 def _ratio(a: Scalar, b: Scalar) -> Scalar:

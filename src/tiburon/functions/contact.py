@@ -23,6 +23,7 @@ from tiburon.contact.candidates import (
     refuse_meshes,
     refuse_prescribed,
 )
+from tiburon.contact.geometry.contact_geometry import NO_CONTACT
 from tiburon.errors import DomainError, ModelError, ModelWarning, UnknownNameError, shown
 from tiburon.functions.keywords import MODEL_CALL, WORLD_CALL
 from tiburon.functions.library import (
@@ -80,6 +81,15 @@ COLLISION = ("kinetic_friction", "restitution")
 
 LOOPS_CLOSED = 1e-9
 """Residual of loops that are closed [m or rad]."""
+
+MOST_LIFTED = 200
+"""Contact points that are all part of the motion out of penetration at most."""
+
+LIFT_REACH = 4.0
+"""Gaps of those that are part of it among more, relative to the deepest penetration."""
+
+MOST_MOTION = 10.0
+"""Motion of a joint in one step out of penetration at most [m or rad], and per depth beyond 1 m."""
 
 MOST_LIFTS = 50
 """Steps of `lift_out` at most."""
@@ -208,20 +218,32 @@ def _approach(setting: Setting, q: Scalars, v: Scalars, p: Scalars) -> Any:
     }
 
 
-@library_function("contact_lift", _inputs("q"), parameters=(INERTIA,), keywords=MODEL_CALL)
-def _lift(setting: Setting, q: Scalars, p: Scalars) -> Any:
+def _of_points(name: str, *names: str) -> Any:
+    """Return a function of model and options: one input has a value for each point."""
+
+    def inputs(model: Model, options: Options) -> list[Input]:
+        *arrays, surfaces = _inputs(*names)(model, options)
+        points = sum(candidate.point_count for candidate in dict(options)["candidates"])
+        return [*arrays, Input(name, (points,)), surfaces]
+
+    return inputs
+
+
+@library_function(
+    "contact_lift", _of_points("left_out", "q"), parameters=(INERTIA,), keywords=MODEL_CALL
+)
+def _lift(setting: Setting, q: Scalars, left_out: Scalars, p: Scalars) -> Any:
     from tiburon.contact.impact import lifting
 
-    return lifting(setting, q, dict(setting.options)["candidates"], p)._asdict()
+    return lifting(setting, q, dict(setting.options)["candidates"], left_out, p)._asdict()
 
 
-def _impact_inputs(model: Model, options: Options) -> list[Input]:
-    *arrays, surfaces = _inputs("q", "v")(model, options)
-    points = sum(candidate.point_count for candidate in dict(options)["candidates"])
-    return [*arrays, Input("restitution", (points,)), surfaces]
-
-
-@library_function("contact_impact", _impact_inputs, parameters=(INERTIA,), keywords=WORLD_CALL)
+@library_function(
+    "contact_impact",
+    _of_points("restitution", "q", "v"),
+    parameters=(INERTIA,),
+    keywords=WORLD_CALL,
+)
 def _collide(setting: Setting, q: Scalars, v: Scalars, restitution: Scalars, p: Scalars) -> Any:
     from tiburon.contact.impact import collide
 
@@ -434,12 +456,21 @@ def clear_start(
         return q
     lifted = np.array(q)
     when = time if model.plan.depends_on_time else None
-    try:
-        lifted[deep] = lift_out(model, q[deep], world=world, pairs=pairs, time=when)
-    except StuckError as stuck:
-        if pairs is None:
-            stuck.apart = _without_contacts(model, stuck.bodies)
-        raise
+    reached: set[int] = set()
+    stuck: StuckError | None = None
+    while True:
+        bodies = frozenset() if stuck is None else stuck.bodies
+        try:
+            lifted[deep] = _lifted(model, candidates, q[deep], when, bodies, reached)
+            break
+        except StuckError as error:
+            if pairs is not None or error.bodies <= bodies:
+                raise
+            stuck = stuck or error
+            stuck.bodies = bodies | error.bodies
+    if stuck is not None:
+        stuck.apart = _without_contacts(model, stuck.bodies)
+        raise stuck
     case, point = np.unravel_index(int(np.argmin(found.gap)), found.gap.shape)
     moved = np.abs(model.difference(q[case], lifted[case]))
     where = f" in {len(deep)} of {len(q)} cases" if len(q) > 1 else ""
@@ -532,23 +563,71 @@ def lift_out(
     """
     candidates = _some(model, world, pairs, timed=True)
     found: Array = as_batch(q, model.nq, "q", model.describe_q()).copy()
+    return _lifted(model, candidates, found, time)
+
+
+def _lifted(
+    model: Model,
+    candidates: Sequence[Candidate],
+    found: Array,
+    time: ArrayLike | None,
+    apart: frozenset[frozenset[str]] = frozenset(),
+    reached: set[int] | None = None,
+) -> Array:
+    """Return positions without penetration; see `lift_out`.
+
+    Args:
+        model: The robot.
+        candidates: The shapes that may touch.
+        found: Positions [m or rad].
+        time: When [s].
+        apart: Pairs of bodies whose contacts are left out.
+        reached: Receives the candidates that motions reach, all of which are part of the next.
+    """
+    lifted = set() if reached is None else reached
+    owners = np.repeat(np.arange(len(candidates)), [one.point_count for one in candidates])
+    stuck = [frozenset((one.first.body, one.second.body)) in apart for one in candidates]
+    left_out = np.where(np.array(stuck)[owners], NO_CONTACT, 0.0)
     for _ in range(MOST_LIFTS):
-        if np.all(contacts_among(model, candidates, found, time=time).gap >= -1e-12):
+        gap = contacts_among(model, candidates, found, time=time).gap + left_out
+        if np.all(gap >= -1e-12):
             return found
-        step, possible, enclosing = _called(_lift, model, candidates, found, time=time)
-        _check_lift(candidates, np.asarray(possible), np.asarray(enclosing))
+        # of very many contacts those that the motion may close, and those of the motions before
+        lifted |= _within_reach(candidates, gap)
+        near, among = candidates, np.isin(owners, sorted(lifted))
+        if len(lifted) < len(candidates):
+            near = tuple(candidates[k] for k in sorted(lifted))
+        ignored = np.broadcast_to(left_out[among], (*found.shape[:-1], int(among.sum())))
+        step, possible, enclosing = _called(_lift, model, near, found, ignored, time=time)
+        # what opens contacts that are nearly opposed is no motion nearby
+        bound = MOST_MOTION * max(1.0, -float(gap.min()))
+        small = np.abs(step).max(axis=-1) <= bound
+        _check_lift(near, np.asarray(possible) * small, np.asarray(enclosing))
         found = np.asarray(model.integrate(found, step))
         if model.loops:
             found = _closed(model, found, time)
-    here = contacts_among(model, candidates, found, time=time)
-    worst = int(np.argmin(here.gap.reshape(-1, len(here.names)).min(axis=0)))
+    gap = contacts_among(model, candidates, found, time=time).gap + left_out
+    worst = int(np.argmin(gap.reshape(-1, len(owners)).min(axis=0)))
     error = StuckError(
-        f"contact {here.names[worst]!r}",
+        f"contact {_names(candidates)[worst]!r}",
         "a configuration without penetration nearby",
-        f"a depth of {-float(here.gap.min()):.3g} m after {MOST_LIFTS} steps",
+        f"a depth of {-float(gap.min()):.3g} m after {MOST_LIFTS} steps",
     )
     error.bodies = _bodies_of(candidates, (worst,))
     raise error
+
+
+def _within_reach(candidates: Sequence[Candidate], gap: Array) -> set[int]:
+    """Return the candidates that are part of a motion out of penetration: all but of very many.
+
+    Of these those whose gap is at most `LIFT_REACH` times the deepest penetration.
+    """
+    points = [one.point_count for one in candidates]
+    if sum(points) <= MOST_LIFTED:
+        return set(range(len(candidates)))
+    least = gap.reshape(-1, sum(points)).min(axis=0)
+    owners = np.repeat(np.arange(len(candidates)), points)
+    return set(owners[least <= -LIFT_REACH * least.min()].tolist())
 
 
 def _check_lift(candidates: Sequence[Candidate], possible: Array, enclosing: Array) -> None:

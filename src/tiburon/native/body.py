@@ -22,6 +22,7 @@ from tiburon.trace.graph import Callee
 from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.primitives.primitive import Primitive
 from tiburon.trace.regions import FixedLoop, ForEach, FunctionRegion, GraphRegion, WhileLoop
+from tiburon.trace.regions.in_turn import CallsInTurn
 
 
 class Base(Protocol):
@@ -283,7 +284,7 @@ def write_callee(
     if isinstance(callee, Primitive):
         _write_primitive(m, callee, given.row, found)
         return
-    if not isinstance(callee, FunctionRegion | FixedLoop | ForEach | WhileLoop):
+    if not isinstance(callee, FunctionRegion | FixedLoop | ForEach | CallsInTurn | WhileLoop):
         raise CompileError(f"{callee.name}: {type(callee).__name__} has no native form")
     # in this order conditions of loops come first, and fewer values are live at a time
     order: Order = "depth_first"
@@ -298,6 +299,8 @@ def write_callee(
         _write_fixed_loop(m, callee, given, found, base, instructions)
     elif isinstance(callee, ForEach):
         _write_for_each(m, callee, given, found, base, instructions)
+    elif isinstance(callee, CallsInTurn):
+        _write_in_turn(m, callee, given.row, found, base, instructions)
     else:
         _write_while_loop(m, callee, given, found, base, instructions)
 
@@ -467,6 +470,28 @@ def _write_for_each(
         for place, root in enumerate(region.roots):
             m.store_slot(found, number * len(region.roots) + place, refs[root])
         m.store_slot(counter, 0, m.add(index, m.constant(1.0)))
+
+
+def _write_in_turn(
+    m: NativeMachine,
+    region: CallsInTurn,
+    given: Slots,
+    found: Slots,
+    base: Base,
+    instructions: list[Instruction],
+) -> None:
+    body, shared, width = _Body(region, base), region.shared, len(region.roots)
+    body.bind(region.inputs[:shared], _load_all(m, given, shared, 0, base))
+    firsts = [m.table(places) for _, places in region.runs]
+    for number in m.loop(0, region.calls):
+        own: list[Ref] = []
+        for table, (count, _) in zip(firsts, region.runs, strict=True):
+            first = m.lookup(table, number) + shared
+            own += [m.load_slot(given, first + k) for k in range(count)]
+        body.bind(region.inputs[shared:], own)
+        refs = emit_instructions(m.target, instructions, body)
+        for place, root in enumerate(region.roots):
+            m.store_slot(found, number * width + place, refs[root])
 
 
 def _write_while_loop(

@@ -190,12 +190,34 @@ def _copy_runs(
     least = MIN_COPY_LOOP if len(runs) == 1 else MIN_RUN_LOOP
     long = [run for run in runs if len(run) >= least]
     if len(long) > MAX_LOOPS:
-        return list(pairs)
+        if target.lanes > 1:
+            return list(pairs)
+        _copy_pieces(target, stack_lines, array, there, long)
+        return [pair for run in runs if len(run) < least for pair in run]
     for run in long:
         place, source = run[0]
         to = Slots(there.address, offset=there.offset + place)
         copy_run(target, stack_lines, Slots(array, offset=source), to, len(run))
     return [pair for run in runs if len(run) < least for pair in run]
+
+
+def _copy_pieces(
+    target: LlvmTarget,
+    stack_lines: list[str],
+    array: Ref,
+    there: Slots,
+    runs: Sequence[Sequence[tuple[int, int]]],
+) -> None:
+    """Emit a loop over tables of pieces of runs; the last one of a run overlaps the one before."""
+    width, m = MOVED_AT_ONCE, _copy_machine(target, stack_lines)
+    starts = [run[min(k, len(run) - width)] for run in runs for k in range(0, len(run), width)]
+    places, sources = (target.table([start[k] for start in starts]) for k in (0, 1))
+    kind = f"<{width} x double>"
+    for k in _moves(m, len(starts), 1):
+        origin = m.address(Slots(array), m.lookup_index(sources, k))
+        number = target.emit(f"load {kind}, ptr {origin}, align 8")
+        place = m.address(there, m.lookup_index(places, k))
+        target.lines.append(f"  store {kind} {number}, ptr {place}, align 8")
 
 
 def _copy_scattered(

@@ -21,6 +21,7 @@ from tiburon.trace.regions import (
     OnceIfNeeded,
     WhileLoop,
 )
+from tiburon.trace.regions.in_turn import CallsInTurn
 from tiburon.trace.regions.lanes import LanesRegion
 
 TABLE = "%fixed"
@@ -144,6 +145,8 @@ class _Search:
 
     def _inside(self, region: GraphRegion) -> dict[int, int]:
         """Return the node of the program for each fixed input of a body."""
+        if isinstance(region, CallsInTurn):
+            return {}
         nodes = self._found[region.key]
         changing = len(region.states) if isinstance(region, (WhileLoop, FixedLoop)) else 0
         given = zip(region.inputs[changing:], nodes[changing:], strict=True)
@@ -161,9 +164,10 @@ def _single_calls(callee: Callee, args: tuple[int, ...]) -> list[tuple[Callee, t
 def _reads_table(callee: Callee) -> bool:
     """Return whether a callee reads from the table; primitives and tapes cannot.
 
-    Regions that run only if needed do not: their arguments are stored only if they run.
+    Regions that run only if needed do not: their arguments are stored only if they run. Those that
+    call a function in turn read its arguments from one array.
     """
-    if isinstance(callee, OnceIfNeeded):
+    if isinstance(callee, OnceIfNeeded | CallsInTurn):
         return False
     if isinstance(callee, FunctionRegion):
         return not calls_few_functions(callee.graph, callee.roots)

@@ -1,8 +1,8 @@
-"""Springs and dampers across loops at the end of a step (`step_end.py`), beside contacts and laws.
+"""Springs and dampers across loops, and between points, at the end of a step (`step_end.py`).
 
 Symbols:
     h           length of the step [s]
-    c, J        constraint residual and its Jacobian
+    c, J        constraint residual, or how far a spring is stretched, and its Jacobian
     f, S        constraint force in the mean state of the step, and how it decreases with the rate
                 of the residual at the end of the step
     f_0         constraint force of the last step, which acted at the stages
@@ -12,12 +12,13 @@ Symbols:
     f = -k c_m - d cd_m,  with  cd_m = cd_0 + theta (cd_1 - cd_0),  c_m = c_0 + theta h cd_m
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tiburon.actuation.joint_laws import RESOLVED_RATE, end_weight, sampled_positions
+from tiburon.actuation.point_spring import StiffSprings
 from tiburon.actuation.soft_loops import SoftLoops
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arrays import Array, NDArray
@@ -28,6 +29,7 @@ from tiburon.functions.dynamics import mass_matrix
 from tiburon.loops.constraints import constraints
 from tiburon.loops.stabilization import Penalty
 from tiburon.model import Model, Plan
+from tiburon.model.model import per_model
 from tiburon.spatial import Scalar, Scalars
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class SoftTerms(NamedTuple):
-    """Springs and dampers across loops at the end of a step, one entry per constraint."""
+    """Springs and dampers at the end of a step, an entry per constraint, then per spring."""
 
     jacobian: Sequence[ContactRow]
     """J."""
@@ -85,25 +87,14 @@ def soft_terms(
         time: Time at its start [s].
         p: Run-time parameters of the elements.
     """
-    placed, method = system.find(SoftLoops), system.held_loops.method
-    if placed is None:
+    rows = [
+        *_across_loops(system, plan, start, end, u, time, p),
+        *_between_points(system, plan, start, end, u, time, p),
+    ]
+    if not rows:
         return None
-    assert isinstance(method, Penalty)
-    (q, v), (q1, v1) = start, end
-    earlier = system.plan_at(q, v, time)
-    before = constraints(system.model, earlier, JointVector(q), JointVector(v))
-    there = constraints(system.model, plan, JointVector(q1), JointVector(v1))
-    found = SoftTerms(there.jacobian, [], [], [], [])
-    rows = zip(
-        p[placed.p],
-        before.value,
-        before.rate,
-        there.rate,
-        u[system.discrete][placed.z],
-        method.gains(len(before.value)),
-        strict=True,
-    )
-    for fastest, value, rate, ahead, held, (k, d) in rows:
+    found = SoftTerms([row.jacobian for row in rows], [], [], [], [])
+    for _, fastest, value, rate, ahead, held, k, d in rows:
         part = end_weight(fastest * h)
         mean = rate + part * (ahead - rate)
         force = -k * (value + part * h * mean) - d * mean
@@ -113,6 +104,68 @@ def soft_terms(
         found.softness.append(1.0 / (h * slope))
         found.rates.append((force - held) / slope)
     return found
+
+
+class _SoftRow(NamedTuple):
+    """A spring and damper in a step."""
+
+    jacobian: ContactRow
+    fastest: Scalar
+    value: Scalar
+    rate: Scalar
+    ahead: Scalar
+    """Its rate at the end of the step."""
+
+    held: Scalar
+    """Its force in the last step."""
+
+    k: Scalar
+    d: Scalar
+
+
+States = tuple[Scalars, Scalars]
+
+
+def _across_loops(
+    system: "System", plan: Plan, start: States, end: States, u: Scalars, time: Scalar, p: Scalars
+) -> Iterator[_SoftRow]:
+    """Yield the rows of constraints; arguments as of `soft_terms`."""
+    placed, method = system.find(SoftLoops), system.held_loops.method
+    if placed is None:
+        return
+    assert isinstance(method, Penalty)
+    (q, v), (q1, v1) = start, end
+    earlier = system.plan_at(q, v, time)
+    before = constraints(system.model, earlier, JointVector(q), JointVector(v))
+    there = constraints(system.model, plan, JointVector(q1), JointVector(v1))
+    rows = zip(
+        there.jacobian,
+        p[placed.p],
+        before.value,
+        before.rate,
+        there.rate,
+        u[system.discrete][placed.z],
+        method.gains(len(before.value)),
+        strict=True,
+    )
+    for row, z, value, rate, ahead, held, (k, d) in rows:
+        yield _SoftRow(row, z, value, rate, ahead, held, k, d)
+
+
+def _between_points(
+    system: "System", plan: Plan, start: States, end: States, u: Scalars, time: Scalar, p: Scalars
+) -> Iterator[_SoftRow]:
+    """Yield the rows of springs, whose force is against the tension; arguments as before."""
+    placed = system.find(StiffSprings)
+    if placed is None:
+        return
+    own = p[placed.p]
+    before = placed.element.stretched(system.plan_at(*start, time), *start, own)
+    there = placed.element.stretched(plan, *end, own)
+    tensions = u[system.discrete][placed.z]
+    for i, (first, last, tension) in enumerate(zip(before, there, tensions, strict=True)):
+        z, k, d, _ = own[4 * i : 4 * i + 4]
+        yield _SoftRow(last[2], z, first[0], first[1], last[1], -tension, k, d)
 
 
 TIME_CONSTANT, IMPEDANCE = 0.02, 0.95
@@ -141,7 +194,7 @@ def soft_springs(model: Model) -> Penalty:
     Their masses are almost the largest of many configurations: in some they move light links only,
     in singular ones nothing.
     """
-    mobility = np.array([(_scaled(model, q) ** 2).sum(axis=0) for q in _sampled(model)])
+    mobility = np.array([(np.linalg.solve(L, J.T) ** 2).sum(axis=0) for J, L in _sampled(model)])
     usual = np.median(mobility, axis=0)
     mobility = np.quantile(np.where(mobility > 0.0, mobility, usual), HEAVY, axis=0)
     masses = 1.0 / np.where(mobility > 0.0, mobility, 1.0)
@@ -150,15 +203,11 @@ def soft_springs(model: Model) -> Penalty:
     return Penalty(tuple(stiffness.tolist()), tuple(damping.tolist()))
 
 
-def _sampled(model: Model) -> list[Array]:
-    """Return configurations in which loops are looked at [m or rad], shape (nq,) each."""
-    return [resting_position(model), *sampled_positions(model)]
-
-
-def _scaled(model: Model, q: Array) -> NDArray[np.float64]:
-    """Return L^-1 J^T."""
-    J, L = loops_and_inertia(model, q)
-    return np.asarray(np.linalg.solve(L, J.T))
+@per_model
+def _sampled(model: Model) -> list[tuple[Array, Array]]:
+    """Return `loops_and_inertia` in configurations in which loops are looked at, at rest first."""
+    positions = [resting_position(model), *sampled_positions(model)]
+    return [loops_and_inertia(model, q) for q in positions]
 
 
 def soft_loops(model: Model, method: Penalty, dt: float) -> SoftLoops | None:
@@ -174,8 +223,7 @@ def soft_loops(model: Model, method: Penalty, dt: float) -> SoftLoops | None:
     if float(np.abs(method.roots(J, L)).max()) * dt < RESOLVED_RATE:
         return None
     rates = []
-    for q in _sampled(model):
-        J, L = loops_and_inertia(model, q)
+    for J, L in _sampled(model):
         alone = [Penalty(k, d).roots(row[None], L) for row, (k, d) in zip(J, gains, strict=True)]
         rates.append([np.abs(found).max() for found in alone])
     # a singular configuration says nothing of the others
@@ -189,4 +237,9 @@ def loops_and_inertia(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the Jacobian of all loops, and the Cholesky factor of the mass matrix of the tree."""
     J = np.asarray(loop_jacobian(model, q, **now))
-    return J, np.linalg.cholesky(np.asarray(mass_matrix(model.without_loops(), q, **now)))
+    return J, np.linalg.cholesky(np.asarray(mass_matrix(_tree(model), q, **now)))
+
+
+@per_model
+def _tree(model: Model) -> Model:
+    return model.without_loops()

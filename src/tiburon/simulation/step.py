@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiburon.actuation.joint_laws import JointLaws
+from tiburon.actuation.point_spring import StiffSprings
 from tiburon.actuation.soft_loops import SoftLoops
 from tiburon.algorithms.tape_calls import scalars
+from tiburon.contact.rigid import Impact
 from tiburon.record import record
 from tiburon.simulation.control_calls import commands_at, hold
 from tiburon.simulation.events import Watch
@@ -28,6 +30,7 @@ from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.layout import ELEMENTS
+from tiburon.simulation.parted_step import MOST_IMPACTS, PartEnd, past_impacts, past_switches
 from tiburon.simulation.run_parameters import state_kernel
 from tiburon.simulation.settling import settle_state
 from tiburon.simulation.step_end import (
@@ -149,6 +152,9 @@ class Stepping:
             the length of the step [s] and the time at its start [s]; returns the first four one
             step later, with closed loops; contacts change their discrete states among the held
             values.
+        switched: Takes the state with held values at the start of a step and after it, its length
+            [s], and the time at both [s]; returns the latter, parted where compliant contacts
+            switch.
         under: Returns, for held values, the rates that the method integrates; and for the state
             at which a step begins, where elements may know their forces from the last one.
     """
@@ -197,6 +203,8 @@ class Stepping:
             return rates
 
         settled = _settling(system, p)
+        # derivatives need those of the first collision
+        most = MOST_IMPACTS if reuses else 1
 
         @function
         def step(
@@ -204,6 +212,7 @@ class Stepping:
         ) -> tuple[Any, ...]:
             start = (q, w, memory)
             held: Scalars = ()
+            impact = Impact()
             if system.ends_in_contact and not one_step:
                 # rates of several steps, with forces that change between them
                 u = without_contact_forces(system, u)
@@ -211,9 +220,9 @@ class Stepping:
                 q, w = parted.held_advance(system, method, manifold, under(u), start, h, time)
             else:
                 q, w, memory = method.advance(manifold, under(u, start), *start, h, time)
-            ends = JointLaws, SoftLoops
+            ends = JointLaws, SoftLoops, StiffSprings
             if system.ends_in_contact or any(system.find(kind) is not None for kind in ends):
-                q, w, held = end_of_step(
+                q, w, held, impact = end_of_step(
                     system,
                     manifold,
                     start[:2],
@@ -229,25 +238,50 @@ class Stepping:
                 q, w = settled(q, w, time + h)
             if parted is not None:
                 q, w = parted.after_step(system, q, w)
-            return q, w, memory, held
+            return q, w, memory, held, impact
 
-        def stepped(
-            q: Scalars, w: Scalars, memory: Any, u: Scalars, h: Scalar, time: Scalar
-        ) -> tuple[Scalars, Scalars, Any, Scalars]:
-            # held values pass through the traced function only where the end changes them
-            found = step(q, w, memory, u, h, time)
-            if reuses and one_step and system.ends_in_contact and parted is None:
+        @function
+        def part(q: Scalars, w: Scalars, u: Scalars, h: Scalar, time: Scalar) -> PartEnd:
+            """Take a step of a one-step method with contact, or a part of one."""
+            found = step(q, w, (), u, h, time)
+            if reuses:
                 trial = found[3]
 
                 def again() -> Any:
                     revised = revised_contact_forces(system, u, trial)[1]
-                    return step(q, w, memory, revised, h, time)
+                    return step(q, w, (), revised, h, time)
 
                 anew = revised_contact_forces(system, u, trial)[0]
                 found = where_needed(anew, again, found)
-            q, w, memory, held = found
+            q, w, _, u, impact = found
+            return PartEnd(q, w, u, impact)
+
+        def stepped(
+            q: Scalars, w: Scalars, memory: Any, u: Scalars, h: Scalar, time: Scalar
+        ) -> tuple[Scalars, Scalars, Any, Scalars]:
+            if one_step and system.ends_in_contact and parted is None:
+                whole = part(q, w, u, h, time)
+                found = past_impacts(system, part, (q, w, u), whole, h, time, most)
+                return found.q, found.w, memory, found.u
+            # held values pass through the traced function only where the end changes them
+            q, w, memory, held, _ = step(q, w, memory, u, h, time)
             return q, w, memory, held or u
 
+        def switched(
+            start: tuple[Scalars, Scalars, Scalars],
+            whole: tuple[Scalars, Scalars, Scalars],
+            h: Scalar,
+            times: tuple[Scalar, Scalar],
+        ) -> tuple[Scalars, Scalars, Scalars]:
+            if not (one_step and system.acts_in_contact and parted is None):
+                return whole
+
+            def moved(q: Scalars, w: Scalars, u: Scalars, h: Scalar, time: Scalar) -> Any:
+                return step(q, w, (), u, h, time)[:2]
+
+            return past_switches(system, moved, start, whole, h, times, p)
+
+        self.switched = switched
         self.step = stepped
         self.under = under
 
@@ -383,6 +417,8 @@ class StepSource:
         results: dict[str, Any] = {}
         if system.z_names:
             u1 = system.update(q1, w1, u1, later, p)
+            whole = (q1, w1, u1)
+            q1, w1, u1 = stepping.switched((q, w, u), whole, clock.step, (now, later))
         if self.watch is not None:
             side, met = self._watched((q, w, now), (q1, w1, later), u, clock, named["side"])
             going = clock.done < clock.end

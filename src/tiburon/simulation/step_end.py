@@ -23,28 +23,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.actuator_drive import MotorDrive
 from tiburon.actuation.joint_laws import HeldLaw, JointLaws
+from tiburon.actuation.point_spring import StiffSprings
 from tiburon.actuation.rigid_contact import RigidContactElement
 from tiburon.actuation.soft_loops import SoftLoops
-from tiburon.algorithms.tape_calls import JointVector
 from tiburon.contact.active import ActivePoints
 from tiburon.contact.rigid import (
     TOLERANCE,
     ActingForces,
     BoundRow,
     Compliance,
+    Impact,
     RigidStep,
     compliance_of,
     rigid_step,
 )
 from tiburon.contact.rows import PointRows
-from tiburon.functions.dynamics import tree_motion
 from tiburon.loops.metric import MIN_CUT
 from tiburon.model import Plan
 from tiburon.simulation.control_calls import commands_at
 from tiburon.simulation.soft_loops import SoftTerms, soft_terms
 from tiburon.spatial import Scalar, Scalars
-from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.regions import where_needed
 from tiburon.trace.value import require
 
@@ -126,7 +126,7 @@ class LawTerms(NamedTuple):
                 force = law.linear_force(law.measured(q, v), law.ratio * v1[i], h)
                 last = law.forces[law.law.linear_name]
                 if binds and law.law.is_bounded:
-                    found.names.append((k, "servo_force"))
+                    found.names.append((k, law.law.linear_name))
                     found.bounds.append(law.soft_row(force, law.ratio * v1[i], h))
                     _add(found.removed, i, law.ratio * h * (law.middle - last))
                 else:
@@ -213,6 +213,9 @@ class _Ended(NamedTuple):
     exceeds: Scalar = 0.0
     """Whether a servo exceeds its limits, so that the step needs rows: 1 or 0."""
 
+    impact: Impact = Impact()
+    """The first collision with restitution."""
+
 
 def end_of_step(
     system: "System",
@@ -226,8 +229,10 @@ def end_of_step(
     *,
     explicit: bool = True,
     few: bool = True,
-) -> tuple[Scalars, Scalars, Scalars]:
+) -> tuple[Scalars, Scalars, Scalars, Impact]:
     """Return configuration, velocities with inner states, and held values at the end of a step.
+
+    Then the first collision with restitution.
 
     Args:
         system: The robot, with rigid contacts or laws of joints.
@@ -273,42 +278,15 @@ def end_of_step(
         at_end: Scalars = ()
         if binds or touches:
             found, states, at_end = solved_end(system, posed, u, h, time)
-        mean, v_after, good = posed.mean_change, posed.v_free, 1.0
+        mean, v_after, good, impact = posed.mean_change, posed.v_free, 1.0, Impact()
         if found is not None:
             mean = tuple(a + b for a, b in zip(mean, found.shifted, strict=True))
             v_after = found.v
-            good = _is_good(system, posed, found)
+            good, impact = _is_good(system, posed, found), found.impact
         q_after = manifold.normalize(manifold.displaced(q1, mean, h))
         back = manifold.reexpress(v_after, q1, q_after)
-        if found is not None and posed.contact is not None and gyrates:
-            bounce = found
-            back = where_needed(
-                found.bounces, lambda: rebound(bounce, manifold, q1, q_after), tuple(back)
-            )
-        return _Ended(
-            q_after, tuple(back), states_after(posed, found, states, at_end), good, exceeds
-        )
-
-    def rebound(found: RigidStep, manifold: Any, q1: Scalars, q_after: Scalars) -> Scalars:
-        """Return the velocity after a bounce, with the gyroscopic forces that it changes.
-
-        Angular velocities stay in body axes, in which inertia does not change: the energy of an
-        elastic collision stays in the body.
-        """
-
-        def turning(sign: float) -> Scalars:
-            v = tuple(
-                0.5 * (a + b) + sign * c
-                for a, b, c in zip(w1[:nv], found.v, found.shifted, strict=True)
-            )
-            vd = _gyroscopic_motion(system, q1, v, time + h)
-            return tuple(a + b for a, b in zip(vd, manifold.convective(v), strict=True))
-
-        later = tuple(
-            a + h * (x - y) for a, x, y in zip(found.v, turning(0.5), turning(-0.5), strict=True)
-        )
-        back = manifold.reexpress(later, q1, q_after)
-        return tuple(later[i] if i in manifold.turns else x for i, x in enumerate(back))
+        states = states_after(posed, found, states, at_end)
+        return _Ended(q_after, tuple(back), states, good, exceeds, impact)
 
     def states_after(
         posed: StepEnd | None,
@@ -326,10 +304,9 @@ def end_of_step(
         others = _law_states(system, posed, found, z, h)
         return _states_after(system, z, states, others) if states else others
 
-    # of trees that are not in parts
-    gyrates = not system.model.loops and system.partition is None
     held = _held(system, start, after, u, time, h, p)
-    linear = system.find(SoftLoops) is not None or any(law.law.is_linear for law in held)
+    soft = system.find(SoftLoops) is not None or system.find(StiffSprings) is not None
+    linear = soft or any(law.law.is_linear for law in held)
     v1 = w1[:nv]
     binds: Any = LawTerms.of(held, q, v, v1, h, (), binds=False).may_bind(v1, h)
     near: Any = False
@@ -353,7 +330,8 @@ def end_of_step(
         # states of hundreds of points pass through one region only
         found = found._replace(z=_states_after(system, z, (), found.z))
         # where laws are stops alone, few of them act: what is at none has its contacts alone
-        apart = _both(near, _opposite(binds)) if all(any(law.law.ends) for law in held) else False
+        alone = bool(held) and all(any(law.law.ends) for law in held)
+        apart = _both(near, _opposite(binds)) if alone else False
         if apart is not False:
             found = where_needed(apart, lambda: ended(binds=False, touches=True), found)
         near = _both(near, _opposite(apart))
@@ -363,7 +341,9 @@ def end_of_step(
         found = ended(binds=True, touches=True)
     unsolved = UNSOLVED_CONTACT if system.find(JointLaws) is None else UNSOLVED_JOINTS
     q_end = tuple(require(found.good > 0.5, x, unsolved) for x in found.q)
-    return q_end, (*found.v, *w1[nv:]), (*u[: system.discrete.start], *found.z)
+    x_end = _states_of_windings(system, held, v, found.v, w1[nv:], h)
+    held_values = (*u[: system.discrete.start], *found.z)
+    return q_end, (*found.v, *x_end), held_values, found.impact
 
 
 def _opposite(condition: Any) -> Any:
@@ -406,7 +386,32 @@ def _held(
             ends.append(commands_at(system, *after, u, time + h))
         share = 1.0 / len(ends)
         commands = {name: share * sum(end[k] for end in ends) for name, k in places.items()}
-    return element.held(system.model, p[laws.p], u[system.discrete][laws.z], commands)
+    x = start[1][system.model.nv :]
+    currents = {name: x[k] for name, k in _windings(system).items()}
+    return element.held(system.model, p[laws.p], u[system.discrete][laws.z], commands, currents)
+
+
+def _windings(system: "System") -> dict[str, int]:
+    """Return the places of the currents of motors that act at the ends of steps, by actuator."""
+    return {
+        one.element.name: one.x.start
+        for one in system.placed
+        if isinstance(one.element, MotorDrive) and one.element.at_ends and one.state_count
+    }
+
+
+def _states_of_windings(
+    system: "System", held: list[HeldLaw], v: Scalars, after: Scalars, x: Scalars, h: Scalar
+) -> Scalars:
+    """Return continuous states with currents at the end of a step between two velocities."""
+    found, places = list(x), _windings(system)
+    for law in held:
+        if law.winding is not None and law.winding.L is not None:
+            assert law.law.actuator is not None
+            part, i = law.weight(h), law.variable
+            speed = law.ratio * (v[i] + part * (after[i] - v[i]))
+            found[places[law.law.actuator.name]] = law.winding.current_after(speed, part, h)
+    return tuple(found)
 
 
 def _exceeds(posed: StepEnd, h: Scalar) -> Scalar:
@@ -473,7 +478,7 @@ def posed_end(
     for joint in system.prescribed(time + h, p):
         fixed += [i for i, _ in joint.accelerations]
         v1 = (*v1[: joint.v], *joint.sample[1], *v1[fixed[-1] + 1 :])
-    closes = system.held_loops.method.projects
+    closes = bool(system.model.loops) and system.held_loops.method.projects
     jacobian, cut = (closes and system.held_loops.rows(plan, q1, w[nv:])) or ((), MIN_CUT)
     soft = soft_terms(system, plan, (q, v), (q1, v1), u, h, time, p)
     if soft is not None:
@@ -538,13 +543,6 @@ def _may_touch(
     plan = system.plan_at(q1, v, time + h)
     earlier = system.plan_at(q, v, time) if plan.depends_on_time else plan
     return rigid.element.may_touch((earlier, plan), q, q1, p[rigid.p])
-
-
-def _gyroscopic_motion(system: "System", q: Scalars, v: Scalars, time: Scalar) -> Scalars:
-    """Return the accelerations of a tree by its own motion, without any forces."""
-    position, rate = JointVector(q), JointVector(v)
-    here = system.setting(position, rate, time)._replace(gravity=ZERO3, external=None)
-    return tree_motion(here, position, rate, (0.0,) * system.model.nv)
 
 
 def _closed_velocity(
@@ -619,26 +617,30 @@ def _states_after(system: "System", z: Scalars, contacts: Scalars, others: Scala
 
 
 def _law_places(system: "System") -> list[slice]:
-    """Return the places of the states of soft loops and of laws of joints."""
-    return [one.z for one in (system.find(SoftLoops), system.find(JointLaws)) if one is not None]
+    """Return the places of the states of soft loops, of stiff springs and of laws of joints."""
+    found = system.find(SoftLoops), system.find(StiffSprings), system.find(JointLaws)
+    return [one.z for one in found if one is not None]
 
 
 def _law_states(
     system: "System", posed: StepEnd | None, found: RigidStep | None, z: Scalars, h: Scalar
 ) -> Scalars:
-    """Return the states of soft loops and of laws of joints after a step: their mean forces.
+    """Return the states of soft loops, stiff springs and laws of joints: their mean forces.
 
     `found` is None where friction, stops and contacts do not act, `posed` where nothing does.
     """
     states: list[Scalar] = []
-    soft, laws = system.find(SoftLoops), system.find(JointLaws)
-    if soft is not None:
-        if posed is None or posed.soft is None:
-            states += z[soft.z]
-        else:
-            v = posed.v_free if found is None else found.v
-            change = tuple(a - b for a, b in zip(v, posed.v1, strict=True))
-            states += posed.soft.forces_after(change)
+    soft, springs = system.find(SoftLoops), system.find(StiffSprings)
+    laws = system.find(JointLaws)
+    held = [*(() if soft is None else z[soft.z])]
+    count = len(held)
+    held += [-x for x in (() if springs is None else z[springs.z])]
+    if held and posed is not None and posed.soft is not None:
+        v = posed.v_free if found is None else found.v
+        change = tuple(a - b for a, b in zip(v, posed.v1, strict=True))
+        held = posed.soft.forces_after(change)
+    # springs pull against the rate of their length
+    states += [*held[:count], *(-x for x in held[count:])]
     if laws is not None:
         own = z[laws.z]
         if posed is None:

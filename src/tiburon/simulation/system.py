@@ -284,16 +284,33 @@ class System(Layout):
         return driving
 
     def update(
-        self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None = None
+        self,
+        q: Scalars,
+        w: Scalars,
+        u: Scalars,
+        time: Scalar,
+        p: Scalars | None = None,
+        *,
+        contact: bool = False,
     ) -> Scalars:
-        """Return the held values at the end of a step, with updated discrete states."""
+        """Return the held values at the end of a step, with updated discrete states.
+
+        With `contact` only those of contacts with known forces at the start of the next step are.
+        """
+        z = list(u[self.discrete])
+        for one, now in self.contexts_at(q, w, u, time, p):
+            if not contact or one.element.starts_steps:
+                z[one.z] = one.updated(now)
+        return (*u[: self.discrete.start], *z)
+
+    def contexts_at(
+        self, q: Scalars, w: Scalars, u: Scalars, time: Scalar, p: Scalars | None
+    ) -> Iterator[tuple[Placed[Element], ElementContext]]:
+        """Yield each element with the places of its values and its context at the end of a step."""
         position, v, x = self.split(q, w)
         kinematics = StateKinematics(self.setting(position, v, time), position, v)
         commands = commands_at(self, q, w, u, time)
-        z = list(u[self.discrete])
-        for one, now in self.contexts(kinematics, x, commands, u[self.discrete], time, p):
-            z[one.z] = one.updated(now)
-        return (*u[: self.discrete.start], *z)
+        yield from self.contexts(kinematics, x, commands, u[self.discrete], time, p)
 
     def contexts(
         self,

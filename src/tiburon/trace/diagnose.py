@@ -18,6 +18,7 @@ from tiburon.record import record
 from tiburon.trace.graph import ANGLE_FUNCTIONS, ANGLE_LIMIT, ExplainingCallee, Graph, Nodes, Region
 from tiburon.trace.interpret import batch_shape, evaluate_node, ordered_inputs
 from tiburon.trace.program import Program
+from tiburon.trace.regions.in_turn import CallsInTurn
 from tiburon.trace.regions.lanes import LanesRegion
 from tiburon.trace.walk import Read
 
@@ -135,8 +136,9 @@ def _operation_fault(graph: Graph, node: int, values: dict[int, Any]) -> _Fault:
 def _find_in_call(node: int, callee: Any, args: tuple[float, ...]) -> _Fault:
     """Return the fault inside a region, or that of a primitive."""
     if isinstance(callee, Region):
-        # a region in lanes has several sets of arguments
-        sets = callee.argument_sets(args) if isinstance(callee, LanesRegion) else [args]
+        # regions in lanes and in turn have several sets of arguments
+        several = isinstance(callee, LanesRegion | CallsInTurn)
+        sets = callee.argument_sets(args) if several else [args]  # type: ignore[attr-defined]
         for given in sets:
             fault = _find_in_body(node, callee, given)
             if fault is not None:

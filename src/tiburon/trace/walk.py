@@ -123,6 +123,7 @@ def _expanded(backend: Backend, callee: Any, args: list[Any]) -> list[Any]:
     """Return the results of a callee by its operations."""
     from tiburon.trace.primitives.primitive import Primitive
     from tiburon.trace.regions import FixedLoop, ForEach, FunctionRegion, GraphRegion, WhileLoop
+    from tiburon.trace.regions.in_turn import CallsInTurn
     from tiburon.trace.regions.lanes import LanesRegion
 
     if isinstance(callee, Primitive):
@@ -135,6 +136,10 @@ def _expanded(backend: Backend, callee: Any, args: list[Any]) -> list[Any]:
             _expanded(backend, callee.body, list(given)) for given in callee.argument_sets(args)
         ]
         return [value for column in zip(*each, strict=True) for value in column]
+    if isinstance(callee, CallsInTurn):
+        function = FunctionRegion(callee.name, callee.graph, callee.inputs, callee.roots)
+        sets = callee.argument_sets(args)
+        return [x for given in sets for x in _expanded(backend, function, list(given))]
     values = dict(zip(callee.inputs, args, strict=True))
 
     def body() -> list[Any]:

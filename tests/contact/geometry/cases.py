@@ -6,7 +6,7 @@ import numpy as np
 
 from tiburon.contact.geometry.contact_geometry import ContactGeometry, Placed
 from tiburon.contact.geometry.height_field import field_size, placed_field
-from tiburon.contact.geometry.hull_hull import ANY_DISTANCE
+from tiburon.contact.geometry.hull_hull import ANY_DISTANCE, NEAR
 from tiburon.contact.geometry.pairs import PAIRS, pair
 from tiburon.contact.polyhedra import polyhedron, table_of
 from tiburon.model.world import Ground, GroundGrid
@@ -23,9 +23,9 @@ SIZES = {
     "box": 3,
     "ellipsoid": 3,
     "plane": 0,
-    "hull": 8,
-    "rod": 8,
-    "ball": 8,
+    "hull": NEAR + 1,
+    "rod": NEAR + 1,
+    "ball": NEAR + 1,
     "height field": 5,
     "smooth height field": 5,
 }
@@ -62,6 +62,9 @@ def polyhedra():
     return numbers, {kind: [next(ends) for _ in some] for kind, some in found.items()}
 
 
+DRAWN = 8
+"""Random numbers drawn before a polyhedron is chosen: cases are those of their seeds."""
+
 POLYHEDRA, RANGES = polyhedra()
 """Polyhedra of kinds whose vertices are in a table."""
 
@@ -86,7 +89,8 @@ def random_shape(rng, kind, spread=0.35):
         return TERRAINS[kind].placed._replace(
             rotation=tuples(tilt), position=tuples(middle - tilt @ [4.0, 4.0, 0.0])
         )
-    size = tuple(rng.uniform(0.1, 0.4, SIZES[kind]).tolist())
+    drawn = DRAWN if kind in RANGES else SIZES[kind]
+    size = tuple(rng.uniform(0.1, 0.4, drawn).tolist())
     if kind in RANGES:
         some = RANGES[kind]
         size = (*some[rng.integers(len(some))], address_of(POLYHEDRA.rows), ANY_DISTANCE)

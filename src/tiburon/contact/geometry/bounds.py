@@ -10,7 +10,7 @@ from math import inf
 from typing import NamedTuple
 
 from tiburon.contact.geometry.vectors import clamp, maximum, minimum, root
-from tiburon.spatial.vec3 import Scalar, Vec3, dot
+from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, dot
 from tiburon.trace.value import where
 
 
@@ -40,6 +40,42 @@ def bounding_radius(kind: str, size: Sequence[Scalar]) -> Scalar:
     if kind in ("hull", "rod", "ball"):
         return size[2]
     return 0.5 * root(dot(size, size)) if kind == "box" else inf  # type: ignore[arg-type]
+
+
+def half_extents(kind: str, size: Sequence[Scalar]) -> Vec3 | None:
+    """Return half the edges of the box along its axes that holds a shape [m]; None of ground.
+
+    Arguments as for `bounding_radius`.
+    """
+    if kind == "sphere":
+        return size[0], size[0], size[0]
+    if kind in ("capsule", "cylinder"):
+        ends = size[0] if kind == "capsule" else 0.0
+        return size[0], size[0], ends + 0.5 * size[1]
+    if kind in ("hull", "rod", "ball"):
+        return size[6], size[7], size[8]
+    if kind == "ellipsoid":
+        return size[0], size[1], size[2]
+    return (0.5 * size[0], 0.5 * size[1], 0.5 * size[2]) if kind == "box" else None
+
+
+def box_distance(offset: Vec3, axes: tuple[Mat3, Mat3], extents: tuple[Vec3, Vec3]) -> Scalar:
+    """Return the distance of two boxes along one of their axes, the one that separates them most.
+
+    Args:
+        offset: Center of the second minus center of the first [m].
+        axes: Rotation of each: the columns are its axes.
+        extents: Half the edges of each [m].
+    """
+    columns = [[tuple(row[k] for row in R) for k in range(3)] for R in axes]
+    cosines = [[abs(dot(a, b)) for b in columns[1]] for a in columns[0]]
+    turned = cosines, [list(column) for column in zip(*cosines, strict=True)]
+    found: Scalar = -inf
+    for own, other, ways, of in zip(extents, extents[::-1], columns, turned, strict=True):
+        for k in range(3):
+            width = own[k] + dot(tuple(of[k]), other)
+            found = maximum(found, abs(dot(ways[k], offset)) - width)
+    return found
 
 
 def inscribed_radius(kind: str, size: Sequence[Scalar]) -> Scalar:

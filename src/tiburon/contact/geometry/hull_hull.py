@@ -55,10 +55,13 @@ HULL_HULL_POINTS = FACE_CONTACTS + 1
 ROD_POINTS = 3
 """Contacts of a capsule with a hull: the parts of its axis over a face, and the closest points."""
 
-FIRST_ROW, ROW_COUNT, BOUND, INSCRIBED, HEADER, RADIUS, ADDRESS, NEAR = range(8)
+FIRST_ROW, ROW_COUNT, BOUND, INSCRIBED, HEADER, RADIUS, EXTENTS, ADDRESS, NEAR = (*range(7), 9, 10)
 """Dimensions of a placed polyhedron: its rows among the vertices; the radii of spheres around and
-inside it; the place of its links, the radius around it, the address of the vertices, and the
-distance from which on there are no contacts."""
+inside it; the place of its links, the radius around it, how far it extends along each axis from its
+origin, the address of the vertices, and the distance from which on there are no contacts."""
+
+OWN_DIMENSIONS = ADDRESS
+"""Dimensions of a polyhedron itself, the first ones."""
 
 ANY_DISTANCE = 1e300
 """That of contacts however far the shapes are apart."""

@@ -66,7 +66,7 @@ class JointLimits:
             given = getattr(self, quantity)
             value = per_dof(given, "joint limits", quantity, least=least, infinite=True)
             object.__setattr__(self, quantity, value)
-        if np.max(self.restitution) > 1.0:
+        if np.max(self.restitution, initial=0.0) > 1.0:
             raise ModelError(
                 f"joint limits: restitution must be at most 1, got {np.max(self.restitution):g}; "
                 "more would add energy at every impact"

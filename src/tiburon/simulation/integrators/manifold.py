@@ -23,7 +23,7 @@ from tiburon.spatial.rotations import (
     quaternion_to_matrix,
     select,
 )
-from tiburon.spatial.vec3 import cross, matrix_vector
+from tiburon.spatial.vec3 import matrix_vector
 from tiburon.trace.differentiation import push_forward
 from tiburon.trace.primitives.primitive import nodes_of
 from tiburon.trace.program import current_graph
@@ -148,22 +148,6 @@ class Manifold:
         for first in range(0, len(v), 3):
             found += matrix_vector(R, (v[first], v[first + 1], v[first + 2]))
         return tuple(found)
-
-    def convective(self, v: Scalars) -> Scalars:
-        """Return the acceleration that turning body axes hide: omega x v of linear velocities.
-
-        Rates of velocities that are components in body axes lack it.
-        """
-        found: list[Scalar] = [0.0] * len(v)
-        for place, (_, _, j) in enumerate(self._joints):
-            found[j] = self.convective_joint(place, tuple(v[j]))
-        return tuple(found)
-
-    def convective_joint(self, place: int, v: Scalars) -> Scalars:
-        """Return the same for one joint, by its place among those that move."""
-        if not self.turning[place] or len(v) != 6:
-            return (0.0,) * len(v)
-        return (0.0, 0.0, 0.0, *cross((v[0], v[1], v[2]), (v[3], v[4], v[5])))
 
     def displaced(self, q: Scalars, v: Scalars, duration: Scalar) -> Scalars:
         """Return positions after some time at constant velocity, quaternions not normalized."""

@@ -656,6 +656,17 @@ class _Clipping(_Words):
         self.kept = m.memory(6 * contacts) if contacts else None
 
     def run(self, found: Memory) -> None:
+        """Write all results; of bodies that are far apart a normal, and no contacts."""
+        m, of = self.m, self.search
+        normal = self.read(of.best, 0)
+        for k in m.loop(0, MANIFOLD + POINT * self.contacts + CLOSEST):
+            m.store(found, k, self.zero)
+        self.put(found, 1, [*normal, *normal])
+        self.put(found, MANIFOLD + POINT * self.contacts + 8, normal)
+        for _ in m.iterate(1, lambda: m.less_equal(m.load(of.best, 3), of.near)):
+            self._run(found)
+
+    def _run(self, found: Memory) -> None:
         m, of = self.m, self.search
         best, kind = m.load(of.best, 3), m.load(of.best, 4)
         sides = self.read(of.separations, 0, 4)

@@ -77,6 +77,9 @@ MOST_TRIALS = 6
 LEAST_EFFECT = 0.999
 """Share of |R| left by a step, without a change of modes, from which on it has no effect."""
 
+LITTLE_EFFECT = 0.9
+"""The same where |R| is within the tolerance."""
+
 SUFFICIENT_DECREASE = 1e-3
 """Share of |R| that a whole step removes at least."""
 
@@ -85,7 +88,8 @@ UNKNOWN = 1e300
 
 MAX_LAST_CHANGE = 1e-3
 """Last change of impulses relative to the largest at which to end: light bodies below heavy ones
-have small residuals where their impulses are still far from those that hold the heavy ones."""
+have small residuals where their impulses are still far from those that hold the heavy ones. A step
+without effect on |R| ends, too."""
 
 
 def natural_map(m: Machine, x: Sequence[Number], mu: Number, least: Number) -> Projection:
@@ -186,10 +190,13 @@ class FrictionSemismooth:
                 bound = larger(m, bound, m.mul(least, least))
             slight = m.mul(m.constant(MAX_LAST_CHANGE * MAX_LAST_CHANGE), largest)
             small = m.less_equal(self._residual.load(m, 0), bound)
-            solved = m.both(small, m.less_equal(self._change.load(m, 0), slight))
-            going.store(m, 0, m.choose(solved, zero, going.load(m, 0)))
             proximal = m.less(half, self._proximal.load(m, 0))
-            self._note_settled(m.less_equal(tolerance, zero), proximal)
+            absolute = m.less_equal(tolerance, zero)
+            stays = self._stays(absolute, proximal)
+            # impulses that hold contacts only against each other change without end
+            slight = m.either(stays, m.less_equal(self._change.load(m, 0), slight))
+            going.store(m, 0, m.choose(m.both(small, slight), zero, going.load(m, 0)))
+            self._note_settled(m.both(stays, absolute))
             active, taken = busy(), steps.load(m, 0)
             fixed = m.less_equal(self._error.load(m, 0), m.mul(m.constant(SETTLED**2), largest))
             fixed = m.both(m.both(proximal, fixed), m.less(half, taken))
@@ -210,25 +217,33 @@ class FrictionSemismooth:
         self.share.store(m, 0, one)
         self._note_slip(pending)
 
-    def _note_settled(self, absolute: Truth, proximal: Truth) -> None:
-        """End cases without a relative tolerance where steps have no effect.
+    def _stays(self, absolute: Truth, proximal: Truth) -> Truth:
+        """Return whether the last step, with the matrix of the one before, had no effect on |R|.
 
-        More contacts may be held closed than can be closed at once. Such problems are linear, but
-        for contacts that open: where these do not, a second step tells.
+        Not of cases with a center. Once contacts do not open, the equations are linear.
 
         Args:
             absolute: Cases without a relative tolerance.
             proximal: Cases with a center.
         """
         m, zero, one = self.m, self.m.constant(0.0), self.m.constant(1.0)
-        error, going = self._error.load(m, 0), self._going
-        stays = m.less_equal(m.mul(m.constant(LEAST_EFFECT**2), self._last.load(m, 0)), error)
-        stays = m.both(stays, m.less(m.constant(0.5), self._same.load(m, 0)))
-        stays = m.both(m.both(stays, absolute), m.less(zero, going.load(m, 0)))
-        stays = m.less(m.choose(proximal, one, zero), m.choose(stays, one, zero))
-        self.settled.store(m, 0, m.choose(stays, one, self.settled.load(m, 0)))
-        going.store(m, 0, m.choose(stays, zero, going.load(m, 0)))
+        error = self._error.load(m, 0)
+        least, little = (m.constant(share * share) for share in (LEAST_EFFECT, LITTLE_EFFECT))
+        share = m.choose(absolute, least, little)
+        stays = m.less_equal(m.mul(share, self._last.load(m, 0)), error)
         self._last.store(m, 0, error)
+        stays = m.both(stays, m.less(m.constant(0.5), self._same.load(m, 0)))
+        return m.less(m.choose(proximal, one, zero), m.choose(stays, one, zero))
+
+    def _note_settled(self, stays: Truth) -> None:
+        """End cases without a relative tolerance where steps have no effect.
+
+        More contacts may be held closed than can be closed at once.
+        """
+        m, zero, one = self.m, self.m.constant(0.0), self.m.constant(1.0)
+        stays = m.both(stays, m.less(zero, self._going.load(m, 0)))
+        self.settled.store(m, 0, m.choose(stays, one, self.settled.load(m, 0)))
+        self._going.store(m, 0, m.choose(stays, zero, self._going.load(m, 0)))
 
     def _note_center(self, where: Truth) -> None:
         """Let present impulses be those that the method starts from."""
