@@ -818,6 +818,7 @@ class HeldLaw(NamedTuple):
                         speed=sign * speed,
                         sign=sign,
                         restitution=self.restitution,
+                        is_sudden=self.law.is_narrow or self.law.restitution > 0.0,
                     ),
                 )
 

@@ -153,6 +153,9 @@ collided."""
 OUT_OF_REACH = 1e30
 """Gap [m] and speed [m/s] of slots that are not used."""
 
+RETURN_RATE = 5.0
+"""Speed per depth at which a joint that is beyond a stop returns to it [1/s]."""
+
 MIN_SHARED_POINTS = 3
 """Contact points of a body on the world from which on they share its rows."""
 
@@ -225,6 +228,10 @@ class BoundRow(NamedTuple):
 
     restitution: Scalar = 0.0
     """Poisson's coefficient of a stop."""
+
+    is_sudden: bool = False
+    """Whether a joint lands on a stop at an instant within a step, as on a contact; otherwise it is
+    slowed over up to two steps, in which positions follow from the velocities at their ends."""
 
     softness: Scalar | None = None
     """Velocity along the row per impulse that friction lets pass; None for none."""
@@ -1428,7 +1435,7 @@ def rigid_step(
     for k, owner in enumerate(owners):
         worst = np.where(worst == float(first + k), float(owner), worst)
     pushes = p[3 * count :]
-    lands = _lands(closes, p)
+    lands = _lands([*approach[:count], *(one.hit for one in joints)], p)
     return RigidStep(
         v_after,
         after,
@@ -1975,8 +1982,7 @@ def _active_step(
 
 def _lands_in_slots(found: _Slots, joints: Sequence["_PosedBound"], p: Sequence[Scalar]) -> Scalar:
     """Return whether an impulse belongs to a collision."""
-    approach = [*(one.closing.approach for one in joints), *found.approach]
-    return _lands([Closing(0.0, x, 1.0) for x in approach], p)
+    return _lands([*(one.hit for one in joints), *found.approach], p)
 
 
 def _pressed_slots(points: ActivePoints, found: _Slots, y: Sequence[Scalar]) -> Pressed:
@@ -2009,6 +2015,8 @@ class _PosedBound(NamedTuple):
     b: Scalars
     mu: Scalar
     closing: "Closing"
+    hit: Scalar
+    """Share of a collision in what a stop removes of the speed of approach."""
     guess: Scalars
     end: Scalar
 
@@ -2023,21 +2031,38 @@ def _posed_bound(bound: BoundRow, square: Scalar, v_free: Sequence[Scalar], h: S
         # the force that presses the shoe is its normal impulse
         toward = -square * bound.friction
         guess = (bound.held, 0.0, bound.friction)
-        return _PosedBound(
-            (speed, 0.0, toward), 1.0, Closing(toward, 0.0, 1.0), guess, 0.5 * h * toward
-        )
-    ahead = bound.gap + h * bound.speed
+        closing = Closing(toward, 0.0, 1.0)
+        return _PosedBound((speed, 0.0, toward), 1.0, closing, 0.0, guess, 0.5 * h * toward)
     pushed = bound.held > 0.0
-    closing = closing_of(bound.gap, ahead, bound.speed, speed, bound.speed, h, pushed)
-    end = ahead + 0.5 * h * (speed - bound.speed)
-    return _PosedBound((0.0, 0.0, closing.bound), 0.0, closing, (0.0, 0.0, bound.held), end)
+    if bound.is_sudden:
+        ahead = bound.gap + h * bound.speed
+        end = ahead + 0.5 * h * (speed - bound.speed)
+        closing = closing_of(bound.gap, ahead, bound.speed, speed, bound.speed, h, pushed)
+        guess = (0.0, 0.0, bound.held)
+        return _PosedBound((0.0, 0.0, closing.bound), 0.0, closing, closing.approach, guess, end)
+    # the speed of approach at the end with which the joint can rest on the stop one step later
+    allowed = bound.gap / h + 0.5 * bound.speed
+    returns = RETURN_RATE * np.minimum(bound.gap + REST_GAP, 0.0)
+    rests = pushed & (bound.gap <= REST_GAP)
+    toward = speed + np.where(rests, returns, np.maximum(allowed, returns))
+    # what forces add to the speed within the step is no collision
+    hit = np.where(pushed, 0.0, _ratio(-bound.speed, -speed))
+    # what tolerances have left of a force is none
+    guess = (0.0, 0.0, np.where((toward < 0.0) | rests, bound.held, 0.0))
+    closing = Closing(toward, 0.0, 1.0)
+    return _PosedBound((0.0, 0.0, toward), 0.0, closing, hit, guess, 0.5 * h * toward)
 
 
-def _lands(closing: Sequence[Closing], p: Sequence[Scalar]) -> Scalar:
-    """Return whether an impulse belongs to a collision: others of the step may then, too."""
+def _lands(approach: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
+    """Return whether an impulse belongs to a collision: others of the step may then, too.
+
+    Args:
+        approach: Share of the speed of approach in what each removes.
+        p: Their impulses.
+    """
     found: Scalar = 0.0
-    for k, one in enumerate(closing):
-        hit = (one.approach > RESTING_SHARE) & (p[3 * k + 2] > 0.0)
+    for k, share in enumerate(approach):
+        hit = (share > RESTING_SHARE) & (p[3 * k + 2] > 0.0)
         found = np.maximum(found, np.where(hit, 1.0, 0.0))
     return found > 0.5
 

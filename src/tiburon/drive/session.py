@@ -48,6 +48,7 @@ from tiburon.simulation.limit_start import within_limits
 from tiburon.simulation.partitioned import check_parts, digest_of
 from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.system import System
+from tiburon.simulation.vanishing_inertia import movable
 
 POLL_SECONDS = 0.05
 """Period of the thread that samples sensors and detects divergence [s]."""
@@ -141,6 +142,7 @@ class Drive:
         around = world_with(world, fluid, one_case="Drive") or DEFAULT_WORLD
         surroundings = edits.ready_for_edits(around)
         touching = checked_contact(contact)
+        model = movable(model)
         if touching is not None and touching.is_event_driven:
             raise ModelError(
                 "contact: exact contact locates events within steps, which ticks do not; write "

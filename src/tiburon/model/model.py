@@ -525,6 +525,26 @@ class Model(StateSpace):
         return self._changed(composition.locked(self._parts, positions), name)
 
     @public
+    def with_armatures(self, armatures: Mapping[str, float], *, name: str | None = None) -> "Model":
+        """Return this robot with other armatures of some joints [kg m^2 or kg], by joint name.
+
+        Example:
+            ``hand.with_armatures({"thumb": 1e-5})``
+        """
+        given = {self.joint(joint).name: value for joint, value in armatures.items()}
+
+        def armed(body: Body) -> Body:
+            value = given.get(body.joint.name)
+            if value is None:
+                return body
+            joint = composition.changed(body.joint, armature=value)
+            joint.check_data()
+            return composition.changed(body, joint=joint)
+
+        bodies = tuple(map(armed, self.bodies))
+        return self._changed(self._parts._replace(bodies=bodies), name)
+
+    @public
     def with_fluids(
         self, fluids: Mapping[str, BodyFluid | None], *, name: str | None = None
     ) -> "Model":

@@ -95,6 +95,7 @@ from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.surrounded import surrounded
 from tiburon.simulation.system import System
+from tiburon.simulation.vanishing_inertia import movable
 from tiburon.trace.declared import is_traced
 
 MOST_PARTS = 10**6
@@ -344,7 +345,8 @@ def prepare(model: Model, duration: float, **options: Any) -> Preparation:
 
 def _prepare(given: SimpleNamespace) -> Preparation:
     """Check all arguments of a run and build its system."""
-    model: Model = given.model
+    model: Model = movable(given.model)
+    given.model = model
     world, fluid = given.world, given.fluid
     control, control_dt = controller_of(given.control)
     contact, loops = checked_contact(given.contact), checked_loops(given.loops)

@@ -252,7 +252,7 @@ def end_of_step(
 
         Where contacts are not part of it, the states are those of all else alone.
         """
-        if not (binds or linear):
+        if not (binds or linear or touches):
             return _Ended(q1, tuple(w1[:nv]), _law_states(system, None, None, z, h), 1.0)
         posed = posed_end(
             system,
@@ -269,7 +269,11 @@ def end_of_step(
             few=few,
         )
         exceeds = 0.0 if binds else _exceeds(posed, h)
-        found, states, at_end = solved_end(system, posed, u, h, time) if binds else (None, (), ())
+        found: RigidStep | None = None
+        states: Scalars = ()
+        at_end: Scalars = ()
+        if binds or touches:
+            found, states, at_end = solved_end(system, posed, u, h, time)
         mean, v_after, good, impact = posed.mean_change, posed.v_free, 1.0, Impact()
         if found is not None:
             mean = tuple(a + b for a, b in zip(mean, found.shifted, strict=True))
@@ -321,6 +325,12 @@ def end_of_step(
             found = where_needed(found.exceeds > 0.5, lambda: ended(binds=True), found)
         # states of hundreds of points pass through one region only
         found = found._replace(z=_states_after(system, z, (), found.z))
+        # where laws are stops alone, few of them act: what is at none has its contacts alone
+        alone = bool(held) and all(any(law.law.ends) for law in held)
+        apart = _both(near, _opposite(binds)) if alone else False
+        if apart is not False:
+            found = where_needed(apart, lambda: ended(binds=False, touches=True), found)
+        near = _both(near, _opposite(apart))
         if near is not False:
             found = where_needed(near, lambda: ended(binds=True, touches=True), found)
     else:
@@ -457,6 +467,8 @@ def posed_end(
     gain = tuple(b - a for a, b in zip(v, w1[:nv], strict=True)) if explicit else ()
     held = _held(system, start, after, u, time, h, p)
     terms = LawTerms.of(held, q, v, v1, h, gain, binds=binds)
+    if not binds:
+        terms = terms._replace(names=[], bounds=[])
     # impulses do not change the velocities of joints on paths
     fixed: list[int] = []
     for joint in system.prescribed(time + h, p):
@@ -464,14 +476,13 @@ def posed_end(
         v1 = (*v1[: joint.v], *joint.sample[1], *v1[fixed[-1] + 1 :])
     closes = bool(system.model.loops) and system.held_loops.method.projects
     jacobian, cut = (closes and system.held_loops.rows(plan, q1, w[nv:])) or ((), MIN_CUT)
-    bounds = terms.bounds if binds else ()
     soft = soft_terms(system, plan, (q, v), (q1, v1), u, h, time, p)
     if soft is not None:
         jacobian = soft.jacobian
     softness = () if soft is None else soft.softness
 
     def compliance_at(points: list[PointRows]) -> Compliance:
-        given = bounds, terms.added, softness
+        given = terms.bounds, terms.added, softness
         return compliance_of(plan, q1, points, jacobian, cut, fixed, *given)
 
     contact, acting, end = None, None, None
@@ -481,7 +492,7 @@ def posed_end(
     tolerance: Scalar = TOLERANCE
     if rigid is not None:
         own, tolerance = rigid.element.own_parameters(system.own_parameters(rigid, p))
-    if binds and touches and rigid is not None:
+    if touches and rigid is not None:
         element = rigid.element
         act, *forces = element.acting(u[system.discrete][rigid.z])
         neutral = tuple(system.model.neutral())

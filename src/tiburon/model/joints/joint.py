@@ -178,9 +178,9 @@ class Joint(ABC):
             )
         plain = isinstance(self.armature, float) and self.armature == 0.0
         if self.limits is not None or self.passive is not None or not plain:
-            self._check_data()
+            self.check_data()
 
-    def _check_data(self) -> None:
+    def check_data(self) -> None:
         """Check limits, passive forces and armature against the degrees of freedom of the joint."""
         element = f"joint {self.name!r}"
         for quantity, kind in (("limits", JointLimits), ("passive", JointPassive)):
