@@ -8,7 +8,7 @@ import pytest
 
 import tiburon as tb
 from tests.drive.test_ticker import until
-from tests.parallel.test_partition import short_chain
+from tests.parallel.test_partition import closed_state, short_chain
 from tiburon.parallel.exchange import _Meeting, _Thread
 
 PUSHES = {"joint_0": 1.5, "joint_3": 0.2}
@@ -117,6 +117,24 @@ def test_ticks_keep_the_rate_and_overruns_are_counted_per_process(pair):
     # no more ticks than the clock allows at 1 kHz, also where the pause took long to arrive
     most = before + 10 + 1000.0 * (time.monotonic() - begin)
     assert all(before < ticks < most for ticks, _, _ in told())
+
+
+@pytest.mark.parametrize("cuts", ["legs", ["theta_7"]])
+def test_robots_with_loops_in_parts_tick_as_the_undivided_one(cuts):
+    robot = tb.load("planar_3rrr")
+    parts = tb.partition(robot, cuts) if cuts == "legs" else tb.partition(robot, cuts=cuts)
+    q, v, _ = closed_state(robot)
+    states = []
+    for execution in (tb.Execution(partition=parts), tb.Execution()):
+        one = tb.Drive(robot, q=q, v=v, execution=execution, native=False)
+        one.ticker.paused = True
+        with one:
+            start = one.ticker.latest().state
+            one.ticker.step(50)
+            until(lambda drive=one: drive.ticker.latest().steps == 50)
+            states.append(one.ticker.latest().state)
+    assert np.abs(states[0] - start).max() > 1e-3
+    assert np.abs(states[0] - states[1]).max() < 1e-11
 
 
 def test_what_one_process_cannot_do_is_refused(pair):

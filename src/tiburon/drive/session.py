@@ -250,7 +250,7 @@ class Drive:
         if exchange is not None and not callable(getattr(exchange, "endpoint", None)):
             raise OptionError("exchange of ticks", ("None", "MPIExchange()"), exchange)
         endpoint = None if exchange is None else exchange.endpoint()
-        session = partition.session(None, endpoint)
+        session = partition.session(endpoint=endpoint)
         system = System(
             whole.model, whole.world, whole.elements, whole.control, steps=True, partition=session
         )

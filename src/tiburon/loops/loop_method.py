@@ -7,10 +7,13 @@ steps end with a projection. It is passed as `simulate(loops=)`.
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from tiburon.arguments import public
-from tiburon.arrays import Array
+from tiburon.arrays import Array, NDArray
 from tiburon.errors import ModelError, shown
 from tiburon.loops.constraints import Constraints
+from tiburon.loops.legs import PlatformOnLegs
 from tiburon.model import Model
 from tiburon.spatial import Scalar, Scalars
 
@@ -47,6 +50,16 @@ class LoopMethod:
 
     opens_by_design: ClassVar[bool] = False
     """Whether the forces that hold loops follow from how far these are open."""
+
+    has_springs: ClassVar[bool] = False
+    """Whether these forces are those of springs and dampers with `gains` and `roots`."""
+
+    exchanges_states: ClassVar[bool] = False
+    """Whether the legs of a robot in parts send their states once a step, where steps are equal."""
+
+    implicit: bool = False
+    """Whether equal steps that do not resolve the rates of springs and dampers take these at their
+    end."""
 
     independent: tuple[str, ...] = ()
     """Names of the joints whose velocities are independent at the start; none to have them
@@ -115,6 +128,49 @@ class LoopMethod:
             which the step fails if it is too large.
         """
         return q, w, 0.0
+
+    def joint_forces(
+        self, terms: Constraints, force: Sequence[Scalar]
+    ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
+        """Return joint forces with those of springs across loops, and the forces of these."""
+        return force, ()
+
+    def gains(self, count: int) -> list[tuple[float, float]]:
+        """Return the stiffness and damping of each of some constraints; of `has_springs`."""
+        raise ModelError(f"{type(self).__name__}: expected a method with springs, got one without")
+
+    def roots(self, J: Array, L: Array) -> NDArray[np.complex128]:
+        """Return the rates of springs and dampers [1/s]; of `has_springs`.
+
+        Args:
+            J: Jacobian of the constraints.
+            L: Cholesky factor of the mass matrix of the tree.
+        """
+        raise ModelError(f"{type(self).__name__}: expected a method with springs, got one without")
+
+    def legs(self, model: Model) -> PlatformOnLegs | None:
+        """Return the platform whose legs `motion_of_legs` computes one by one, if it does.
+
+        Raises:
+            ModelError: If the robot is something else.
+        """
+        return None
+
+    def motion_of_legs(
+        self,
+        loops: Any,
+        here: Any,
+        q: Any,
+        v: Any,
+        x: Scalars,
+        force: Sequence[Scalar],
+        exchange: Any,
+    ) -> tuple[Scalars, Scalars]:
+        """Return `motion` with messages between legs, which may be computed elsewhere.
+
+        `exchange` passes messages on; None to compute all legs here. Others as of `motion`.
+        """
+        raise ModelError(f"{type(self).__name__}: expected a method by legs, got one without")
 
     def guided(self, loops: Any, q: Any, v: Any, x: Scalars) -> Guided:
         """Return what the independent velocities and positions of a state determine."""

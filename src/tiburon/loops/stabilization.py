@@ -48,10 +48,10 @@ from tiburon.loops.complement_basis import BASES
 from tiburon.loops.constraints import Constraints, constraints
 from tiburon.loops.denoc import Selected, denoc_motion
 from tiburon.loops.denoc_state import denoc_velocity, displaced
-from tiburon.loops.legs import platform_on_legs, selectable_legs
+from tiburon.loops.legs import PlatformOnLegs, platform_on_legs, selectable_legs
 from tiburon.loops.loop_method import Guided, LoopMethod
 from tiburon.loops.methods import constrained_motion
-from tiburon.loops.metric import ConstrainedMotion, checked_tolerance, max_abs
+from tiburon.loops.metric import checked_tolerance, max_abs
 from tiburon.loops.parts import Exchanged
 from tiburon.loops.projection import projected_state
 from tiburon.model import Model
@@ -124,6 +124,8 @@ class Penalty(LoopMethod):
     """
 
     opens_by_design: ClassVar[bool] = True
+    has_springs: ClassVar[bool] = True
+    exchanges_states: ClassVar[bool] = True
 
     stiffness: float | tuple[float, ...]
     """k of every constraint [N/m or N m/rad], or of each, in the order of `constraint_names`."""
@@ -200,7 +202,9 @@ class Penalty(LoopMethod):
             held = list(force)
         return loops.tree_motion(here, q, v, held), pushes
 
-    def joint_forces(self, terms: Constraints, force: Scalars) -> tuple[list[Scalar], list[Scalar]]:
+    def joint_forces(
+        self, terms: Constraints, force: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
         """Return joint forces with those of the constraints added, and the constraint forces."""
         pushes, total = self.forces(terms), list(force)
         for row, push in zip(terms.jacobian, pushes, strict=True):
@@ -258,6 +262,8 @@ class Embedding(LoopMethod):
     Where these cease to determine all others well, others are selected: an event named
     "loop coordinates" in `run.events`.
     """
+
+    exchanges_states: ClassVar[bool] = True
 
     basis: str = "gauss"
     """How they are selected: "gauss" for velocities of joints, by elimination with total pivoting;
@@ -370,16 +376,20 @@ class DeNOC(LoopMethod):
         """Rate of its correction."""
         return self.decay, "a decay"
 
+    def legs(self, model: Model) -> PlatformOnLegs:
+        """Return the platform and its legs; see `LoopMethod.legs`."""
+        return platform_on_legs(model, self.platform)
+
     def select(self, model: Model, A: Array, count: int) -> Array:
         """Return the rows of joints of the legs; see `LoopMethod.select`."""
         A = A.copy()
         # joints of the base stay independent
-        A[:, list(platform_on_legs(model, self.platform).moving)] = 0.0
+        A[:, list(self.legs(model).moving)] = 0.0
         return BASES["gauss"](A, model.nv - count)
 
     def preferred(self, model: Model) -> tuple[int, ...]:
         """Return the velocities of the motors."""
-        return tuple(sorted(platform_on_legs(model, self.platform).independent))
+        return tuple(sorted(self.legs(model).independent))
 
     @property
     def starts_closed(self) -> bool:
@@ -402,25 +412,25 @@ class DeNOC(LoopMethod):
         guided: Guided | None,
     ) -> tuple[Scalars, Scalars]:
         """Return the motion by legs that are projected one by one; see `LoopMethod.motion`."""
-        found = self.exchanged_motion(loops, here, q, v, x, force)
-        return found.vd, found.multipliers
+        return self.motion_of_legs(loops, here, q, v, x, force, None)
 
-    def exchanged_motion(
+    def motion_of_legs(
         self,
         loops: Any,
         here: Any,
         q: Any,
         v: Any,
         x: Scalars,
-        force: Scalars,
-        exchange: Exchanged | None = None,
-    ) -> ConstrainedMotion:
-        """Return the motion where legs may be computed elsewhere; arguments as of `motion`."""
+        force: Sequence[Scalar],
+        exchange: Exchanged | None,
+    ) -> tuple[Scalars, Scalars]:
+        """Return the motion where legs may be computed elsewhere; see `LoopMethod`."""
         sigma = self.decay if self.state == "extended" else 0.0
         terms = loops.constraints(here, q, v, x)
-        legs, chosen = platform_on_legs(loops.model, self.platform), self._selected(loops, x)
+        legs, chosen = self.legs(loops.model), self._selected(loops, x)
         how: Any = {"decay": sigma, "exchange": exchange}
-        return denoc_motion(here, terms, q, v, JointVector(force), legs, chosen, **how)
+        found = denoc_motion(here, terms, q, v, JointVector(force), legs, chosen, **how)
+        return found.vd, found.multipliers
 
     def project(
         self, loops: Any, q: Scalars, w: Scalars, time: Scalar, hold: Sequence[int]
@@ -436,7 +446,7 @@ class DeNOC(LoopMethod):
         """Return what the independent joints determine; see `LoopMethod.guided`."""
         model = loops.model
         plan = loops.plan
-        legs, chosen = platform_on_legs(model, self.platform), self._selected(loops, x)
+        legs, chosen = self.legs(model), self._selected(loops, x)
         sigma, moved = self.decay, tuple(q)
         if self.state == "minimal":
             sigma, moved = 0.0, displaced(model, plan, legs, q, chosen)[0]

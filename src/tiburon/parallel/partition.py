@@ -278,7 +278,7 @@ class Partition:
 
         if self.branches is not None:
             return BranchSession(self, loops, endpoint)
-        if self.has_arms and isinstance(loops, (Projection, Baumgarte)):
+        if self.has_arms and not (loops.has_springs or loops.is_guided):
             return ArmSession(self, loops, endpoint)
         return Session(self, loops, endpoint)
 
@@ -300,13 +300,6 @@ class Partition:
         from tiburon.parallel.session import LegSession, StepSession
 
         held = bool(getattr(exchange, "hold_remote", False))
-        by_step = self.kind == "legs" and not adaptive
-        by_step = by_step and isinstance(loops, (Penalty, Embedding))
-        if held and not (by_step and isinstance(loops, Penalty)):
-            given = f"{self.kind}, {loops!r}" + (", adaptive steps" if adaptive else "")
-            raise OptionError(
-                "hold_remote", ('partition(robot, "legs"), Penalty(...), equal steps',), given
-            )
         if type(loops) not in (Projection, Penalty, Baumgarte, Embedding, DeNOC):
             known = (
                 "Projection()",
@@ -316,7 +309,13 @@ class Partition:
                 "DeNOC(...)",
             )
             raise OptionError("loops with partition", known, loops)
-        if isinstance(loops, Embedding) and not by_step:
+        by_step = loops.exchanges_states and self.kind == "legs" and not adaptive
+        if held and not (by_step and loops.has_springs):
+            given = f"{self.kind}, {loops!r}" + (", adaptive steps" if adaptive else "")
+            raise OptionError(
+                "hold_remote", ('partition(robot, "legs"), Penalty(...), equal steps',), given
+            )
+        if loops.exchanges_states and loops.is_guided and not by_step:
             raise OptionError(
                 "loops with partition",
                 ("Projection()", "Penalty(...)", "Baumgarte(...)", "DeNOC(...)"),
@@ -324,7 +323,7 @@ class Partition:
             )
 
         def session(endpoint: Any = None) -> Any:
-            if isinstance(loops, DeNOC):
+            if loops.legs(self.model) is not None:
                 return LegSession(self, loops, endpoint)
             if by_step:
                 return StepSession(self, loops, endpoint, held)

@@ -19,15 +19,9 @@ from tiburon.arrays import Array
 from tiburon.errors import PartnerError
 from tiburon.functions.assembly import resting_position
 from tiburon.loops.denoc import forward_method, forward_states, leg_parts
-from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.loop_method import LoopMethod
 from tiburon.loops.parts import RESULTS, exchanges, ordered_sum
-from tiburon.loops.stabilization import (
-    PROJECTION,
-    DeNOC,
-    Embedding,
-    Penalty,
-)
+from tiburon.loops.stabilization import PROJECTION
 from tiburon.loops.star import arm_numbers, layout
 from tiburon.loops.star_dynamics import exchanged_motion, star_motion
 from tiburon.parallel.branches import BRANCH_NUMBERS, branch_motion
@@ -121,7 +115,7 @@ class Session:
         self.partition, self.endpoint, self.loops = partition, endpoint, loops
         self.lost = ""
         self.rank = 0 if endpoint is None else endpoint.rank
-        self.solves_loops = bool(partition.model.loops) and not isinstance(loops, Penalty)
+        self.solves_loops = bool(partition.model.loops) and not loops.has_springs
         self.layout = partition.layout(loops=self.solves_loops)
         self._commands = (0, 0)
         self._outside = None if endpoint is None else OutsideFunction(self._exchange)
@@ -187,11 +181,8 @@ class Session:
         pushes: Sequence[Any] = ()
         if self.partition.model.loops:
             terms = system.held_loops.constraints(here, q, v, x)
-            if isinstance(self.loops, Penalty):
-                forces, pushes = self.loops.joint_forces(terms, force)
-                terms = None
-            else:
-                terms = self.loops.corrected(terms)
+            forces, pushes = self.loops.joint_forces(terms, force)
+            terms = self.loops.corrected(terms) if self.solves_loops else None
         exchange, min_cut = self._in_kernel(system), system.held_loops.min_cut
 
         def parts(*state: Any) -> tuple[Any, Any]:
@@ -304,8 +295,7 @@ class LegSession(Session):
 
     @property
     def _structure(self) -> Any:
-        assert isinstance(self.loops, DeNOC)
-        return platform_on_legs(self.partition.model, self.loops.platform)
+        return self.loops.legs(self.partition.model)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -339,9 +329,7 @@ class LegSession(Session):
         # legs are functions of their own in every kernel: alone they need nothing else
         numbers = system.run_time(PARTITION)
         exchange = _InKernel(self, numbers) if self.has_partners else None
-        assert isinstance(self.loops, DeNOC)
-        found = self.loops.exchanged_motion(system.held_loops, here, q, v, x, force, exchange)
-        return found.vd, found.multipliers
+        return self.loops.motion_of_legs(system.held_loops, here, q, v, x, force, exchange)
 
 
 class ArmSession(Session):
@@ -482,17 +470,17 @@ class StepSession(Session):
 
     def prepare(self, system: Any) -> None:
         """Learn how many independent velocities an embedded run has."""
-        if isinstance(self.loops, Embedding):
+        if self.loops.is_guided:
             parts, free = self.layout.parts, system.held_loops.coordinates.rows
             self.phases = (Phase(STATE, tuple(len(part.q) + free for part in parts)),)
 
     def after_step(self, system: Any, q: Any, w: Any) -> tuple[Any, Any]:
         """Return the states that all parts sent."""
-        if self.holds_remote or not (self.has_partners or isinstance(self.loops, Embedding)):
+        if self.holds_remote or not (self.has_partners or self.loops.is_guided):
             # they were exchanged when they were computed, or there is nobody to send them to
             return q, w
         parts, nv = self.layout.parts, system.model.nv
-        if not isinstance(self.loops, Embedding):
+        if not self.loops.is_guided:
             sent = [[q[i] for i in part.q] + [w[i] for i in part.v] for part in parts]
             return self._received(system, q, w, sent)
         W = system.held_loops.coordinate_rows(w[nv:])

@@ -17,7 +17,7 @@ from tiburon.functions.assembly import RANK_TOLERANCE, open_loops, resting_posit
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.contact import contacts_among
 from tiburon.functions.parameters import geometry_of
-from tiburon.loops.stabilization import Penalty
+from tiburon.loops.loop_method import LoopMethod
 from tiburon.model import Model
 from tiburon.results.outcome import Outcomes
 from tiburon.simulation.control_calls import hold
@@ -456,8 +456,8 @@ def stable_choice(system: System, method: str, dt: float, q: Array, time: float)
     kind = system.loops
     product = STABLE_PRODUCT if METHODS[method].points == 1 else STABLE_PRODUCT_OF_BLOCKS
     name = type(kind).__name__
-    if isinstance(kind, Penalty):
-        rates = _penalty_rates(system.model, kind, q, time)
+    if kind.has_springs:
+        rates = _spring_rates(system.model, kind, q, time)
         step = product / float(np.abs(rates).max())
         if method == "euler":
             # |1 + dt rate| < 1, which oscillations with little damping reach with short steps only
@@ -473,7 +473,9 @@ def stable_choice(system: System, method: str, dt: float, q: Array, time: float)
     return f"{gains} of {name} below {limit:.2g} 1/s at this dt, a dt below {product / rate:.2g} s"
 
 
-def _penalty_rates(model: Model, method: Penalty, q: Array, time: float) -> NDArray[np.complex128]:
+def _spring_rates(
+    model: Model, method: LoopMethod, q: Array, time: float
+) -> NDArray[np.complex128]:
     """Return the fastest rates of springs and dampers across loops [1/s], in a configuration."""
     if not (np.abs(q) < ANGLE_LIMIT).all():
         q = resting_position(model)

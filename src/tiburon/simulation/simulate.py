@@ -52,13 +52,8 @@ from tiburon.functions.contact import StuckError, clear_start
 from tiburon.functions.dynamics import mass_matrix
 from tiburon.functions.library import GEOMETRY, check_places
 from tiburon.functions.parameters import dynamics_parameters
-from tiburon.loops.legs import platform_on_legs
 from tiburon.loops.loop_method import LoopMethod, checked_loops
-from tiburon.loops.stabilization import (
-    PROJECTION,
-    DeNOC,
-    Penalty,
-)
+from tiburon.loops.stabilization import PROJECTION
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint
@@ -442,7 +437,7 @@ def _acting(
         extra = (*extra, *touching)
     if loops.is_guided:
         extra = (*extra, *_coordinates(model, loops, given.q))
-    if isinstance(loops, Penalty) and model.loops and not integrator.is_adaptive:
+    if loops.implicit and model.loops and not integrator.is_adaptive:
         extra = (*extra, *_soft_loops(model, loops, extra, integrator))
     motions = () if given.prescribed is None else prescribed_motions(model, given.prescribed)
     return touching, (*extra, *motions), motions
@@ -785,9 +780,8 @@ def _refuse_coordinates(setup: RunSetup) -> None:
             "velocities; write loops=tb.Baumgarte(20.0, 20.0), or leave it out",
             name=switches[0],
         )
-    if isinstance(setup.loops, DeNOC):
-        # refuses what is not a platform on legs
-        platform_on_legs(model, setup.loops.platform)
+    # methods by legs refuse what is not a platform on legs
+    setup.loops.legs(model)
     if model.plan.depends_on_time:
         raise ModelError(
             f"model {model.name!r}: joints that time drives move loops by themselves; use "
@@ -796,7 +790,7 @@ def _refuse_coordinates(setup: RunSetup) -> None:
         )
 
 
-def _held_softly(given: SimpleNamespace) -> Penalty | None:
+def _held_softly(given: SimpleNamespace) -> LoopMethod | None:
     """Return springs for loops that files mean to be soft, where a run cannot start closed."""
     model: Model = given.model
     q = resting_position(model) if given.q is None else given.q
@@ -823,11 +817,11 @@ def _held_softly(given: SimpleNamespace) -> Penalty | None:
 
 
 def _soft_loops(
-    model: Model, method: Penalty, forces: Sequence[Element], integrator: Integrator
+    model: Model, method: LoopMethod, forces: Sequence[Element], integrator: Integrator
 ) -> tuple[Element, ...]:
     """Return springs across loops as an element if they can act at the ends of steps, and must."""
     scheme = METHODS[integrator.scheme]
-    fits = method.implicit and not (scheme.has_memory or scheme.keeps_inertia)
+    fits = not (scheme.has_memory or scheme.keeps_inertia)
     if not fits or any(element.switched_loop for element in forces):
         return ()
     found = soft_loops(model, method, integrator.dt)

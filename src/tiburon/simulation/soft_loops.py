@@ -27,6 +27,7 @@ from tiburon.functions.assembly import resting_position
 from tiburon.functions.closed_loops import loop_jacobian
 from tiburon.functions.dynamics import mass_matrix
 from tiburon.loops.constraints import constraints
+from tiburon.loops.loop_method import LoopMethod
 from tiburon.loops.stabilization import Penalty
 from tiburon.model import Model, Plan
 from tiburon.model.model import per_model
@@ -133,7 +134,6 @@ def _across_loops(
     placed, method = system.find(SoftLoops), system.held_loops.method
     if placed is None:
         return
-    assert isinstance(method, Penalty)
     (q, v), (q1, v1) = start, end
     earlier = system.plan_at(q, v, time)
     before = constraints(system.model, earlier, JointVector(q), JointVector(v))
@@ -210,7 +210,7 @@ def _sampled(model: Model) -> list[tuple[Array, Array]]:
     return [loops_and_inertia(model, q) for q in positions]
 
 
-def soft_loops(model: Model, method: Penalty, dt: float) -> SoftLoops | None:
+def soft_loops(model: Model, method: LoopMethod, dt: float) -> SoftLoops | None:
     """Return the springs across loops if steps do not resolve them, else None.
 
     Args:
