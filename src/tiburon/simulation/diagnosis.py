@@ -21,6 +21,7 @@ from tiburon.loops.loop_method import LoopMethod
 from tiburon.model import Model
 from tiburon.results.outcome import Outcomes
 from tiburon.simulation.control_calls import hold
+from tiburon.simulation.integrator_step import IntegratorStep
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rk4 import rk4_step
@@ -237,8 +238,8 @@ def _failure(
 ) -> tuple[str, str, str] | None:
     """Return the contact or joint for which a step failed, what is wrong, and the body.
 
-    None if the impulses meet the tolerance. Arguments are floats, as of `end_of_step`. The step
-    is compiled: a solver that does not converge would iterate for a minute on floats.
+    None if the impulses meet the tolerance. Arguments are floats, as of `IntegratorStep`. The
+    step is compiled: a solver that does not converge would iterate for a minute on floats.
     """
     from tiburon.native.kernel import ProgramSource, make_kernel
 
@@ -288,15 +289,15 @@ def _solved_step(
     time: Scalar,
     p: Scalars,
 ) -> RigidStep:
-    """Return what contacts and laws of joints make of a step; arguments of `end_of_step`."""
+    """Return what contacts and laws of joints make of a step; arguments of `IntegratorStep`."""
     manifold = Manifold(system.model)
 
     def rates(q: Scalars, w: Scalars, time: Scalar) -> Scalars:
         return system.rates(q, w, u, time, p)
 
     after = rk4_step(manifold, rates, q, w, h, time)
-    end = posed_end(system, manifold, (q, w), after, u, h, time, p)
-    return solved_end(system, end, u, h, time)[0]
+    step = IntegratorStep(system, manifold, (q, w), after, u, h, time, p)
+    return solved_end(step, posed_end(step))[0]
 
 
 def _contact_subjects(system: System) -> Iterator[tuple[str, str]]:

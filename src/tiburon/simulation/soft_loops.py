@@ -13,7 +13,7 @@ Symbols:
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,10 +31,8 @@ from tiburon.loops.loop_method import LoopMethod
 from tiburon.loops.stabilization import Penalty
 from tiburon.model import Model, Plan
 from tiburon.model.model import per_model
+from tiburon.simulation.integrator_step import IntegratorStep
 from tiburon.spatial import Scalar, Scalars
-
-if TYPE_CHECKING:
-    from tiburon.simulation.system import System
 
 
 class SoftTerms(NamedTuple):
@@ -66,32 +64,15 @@ class SoftTerms(NamedTuple):
         return found
 
 
-def soft_terms(
-    system: "System",
-    plan: Plan,
-    start: tuple[Scalars, Scalars],
-    end: tuple[Scalars, Scalars],
-    u: Scalars,
-    h: Scalar,
-    time: Scalar,
-    p: Scalars,
-) -> SoftTerms | None:
+def soft_terms(step: IntegratorStep, plan: Plan, v1: Scalars) -> SoftTerms | None:
     """Return the springs and dampers of a step; None where the system has none that act at its end.
 
     Args:
-        system: The robot.
-        plan: Its layout at the end of the step.
-        start: Configuration and joint velocity at the start of the step.
-        end: The same at its end, under the constraint forces of the last step.
-        u: Held values.
-        h: Length of the step [s].
-        time: Time at its start [s].
-        p: Run-time parameters of the elements.
+        step: The step, taken with the constraint forces of the last one.
+        plan: Layout of the robot at its end.
+        v1: Joint velocity there, with that of prescribed joints [m/s or rad/s].
     """
-    rows = [
-        *_across_loops(system, plan, start, end, u, time, p),
-        *_between_points(system, plan, start, end, u, time, p),
-    ]
+    h, rows = step.h, [*_across_loops(step, plan, v1), *_between_points(step, plan, v1)]
     if not rows:
         return None
     found = SoftTerms([row.jacobian for row in rows], [], [], [], [])
@@ -124,27 +105,22 @@ class _SoftRow(NamedTuple):
     d: Scalar
 
 
-States = tuple[Scalars, Scalars]
-
-
-def _across_loops(
-    system: "System", plan: Plan, start: States, end: States, u: Scalars, time: Scalar, p: Scalars
-) -> Iterator[_SoftRow]:
+def _across_loops(step: IntegratorStep, plan: Plan, v1: Scalars) -> Iterator[_SoftRow]:
     """Yield the rows of constraints; arguments as of `soft_terms`."""
+    system, q, v, q1 = step.system, step.start[0], step.v, step.after[0]
     placed, method = system.find(SoftLoops), system.held_loops.method
     if placed is None:
         return
-    (q, v), (q1, v1) = start, end
-    earlier = system.plan_at(q, v, time)
+    earlier = system.plan_at(q, v, step.time)
     before = constraints(system.model, earlier, JointVector(q), JointVector(v))
     there = constraints(system.model, plan, JointVector(q1), JointVector(v1))
     rows = zip(
         there.jacobian,
-        p[placed.p],
+        step.p[placed.p],
         before.value,
         before.rate,
         there.rate,
-        u[system.discrete][placed.z],
+        step.z[placed.z],
         method.gains(len(before.value)),
         strict=True,
     )
@@ -152,17 +128,15 @@ def _across_loops(
         yield _SoftRow(row, z, value, rate, ahead, held, k, d)
 
 
-def _between_points(
-    system: "System", plan: Plan, start: States, end: States, u: Scalars, time: Scalar, p: Scalars
-) -> Iterator[_SoftRow]:
+def _between_points(step: IntegratorStep, plan: Plan, v1: Scalars) -> Iterator[_SoftRow]:
     """Yield the rows of springs, whose force is against the tension; arguments as before."""
-    placed = system.find(StiffSprings)
+    placed = step.system.find(StiffSprings)
     if placed is None:
         return
-    own = p[placed.p]
-    before = placed.element.stretched(system.plan_at(*start, time), *start, own)
-    there = placed.element.stretched(plan, *end, own)
-    tensions = u[system.discrete][placed.z]
+    start, own = (step.start[0], step.v), step.p[placed.p]
+    before = placed.element.stretched(step.system.plan_at(*start, step.time), *start, own)
+    there = placed.element.stretched(plan, step.after[0], v1, own)
+    tensions = step.z[placed.z]
     for i, (first, last, tension) in enumerate(zip(before, there, tensions, strict=True)):
         z, k, d, _ = own[4 * i : 4 * i + 4]
         yield _SoftRow(last[2], z, first[0], first[1], last[1], -tension, k, d)

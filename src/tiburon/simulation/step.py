@@ -24,6 +24,7 @@ from tiburon.contact.rigid import Impact
 from tiburon.record import record
 from tiburon.simulation.control_calls import commands_at, hold
 from tiburon.simulation.events import Watch
+from tiburon.simulation.integrator_step import IntegratorStep
 from tiburon.simulation.integrators.integrator import OWN
 from tiburon.simulation.integrators.kept_inertia import KeptSystem
 from tiburon.simulation.integrators.manifold import GuidedManifold, Manifold
@@ -227,18 +228,10 @@ class Stepping:
                 q, w, memory = method.advance(manifold, under(u, start), *start, h, time)
             ends = JointLaws, SoftLoops, StiffSprings
             if system.ends_in_contact or any(system.find(kind) is not None for kind in ends):
-                q, w, held, impact = end_of_step(
-                    system,
-                    manifold,
-                    start[:2],
-                    (q, w),
-                    u,
-                    h,
-                    time,
-                    p,
-                    explicit=implicit is None,
-                    few=reuses,
-                )
+                states = start[:2], (q, w)
+                taken = IntegratorStep(system, manifold, *states, u, h, time, p)
+                taken = taken._replace(explicit=implicit is None, few=reuses)
+                q, w, held, impact = end_of_step(taken)
             if (system.model.loops or system.prescribes) and settles:
                 q, w = settled(q, w, time + h)
             if parted is not None:

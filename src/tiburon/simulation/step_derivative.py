@@ -19,6 +19,7 @@ from tiburon.contact.rigid import contact_problem, rigid_step
 from tiburon.contact.rows import in_frame
 from tiburon.loops.projection import projected_velocity
 from tiburon.simulation.contact_modes import contact_modes
+from tiburon.simulation.integrator_step import IntegratorStep
 from tiburon.simulation.integrators.manifold import changes_along
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rk4 import rk4_step
@@ -164,7 +165,8 @@ def _modes(
 
     manifold = system.held_loops.manifold()
     after = rk4_step(manifold, rates, q, v, h, time)
-    posed = posed_end(system, manifold, (q, v), after, u, h, time, p, whole=True)
+    step = IntegratorStep(system, manifold, (q, v), after, u, h, time, p)
+    posed = posed_end(step, whole=True)
     assert posed.contact is not None
     gaps, points, numbers = posed.contact
     states = element.point_states(u[system.discrete][rigid.z])

@@ -43,6 +43,7 @@ from tiburon.contact.rows import PointRows
 from tiburon.loops.metric import MIN_CUT
 from tiburon.model import Plan
 from tiburon.simulation.control_calls import commands_at
+from tiburon.simulation.integrator_step import IntegratorStep
 from tiburon.simulation.soft_loops import SoftTerms, soft_terms
 from tiburon.spatial import Scalar, Scalars
 from tiburon.trace.regions import where_needed
@@ -213,133 +214,128 @@ class _Ended(NamedTuple):
     """The first collision with restitution."""
 
 
-def end_of_step(
-    system: "System",
-    manifold: Any,
-    start: tuple[Scalars, Scalars],
-    after: tuple[Scalars, Scalars],
-    u: Scalars,
-    h: Scalar,
-    time: Scalar,
-    p: Scalars,
-    *,
-    explicit: bool = True,
-    few: bool = True,
-) -> tuple[Scalars, Scalars, Scalars, Impact]:
+def end_of_step(step: IntegratorStep) -> tuple[Scalars, Scalars, Scalars, Impact]:
     """Return configuration, velocities with inner states, and held values at the end of a step.
 
     Then the first collision with restitution.
 
     Args:
-        system: The robot, with rigid contacts or laws of joints.
-        manifold: Its positions.
-        start: Configuration and velocities with inner states at the start of the step.
-        after: The same at its end, under the mean forces of the last step.
-        u: Held values.
-        h: Length of the step [s].
-        time: Time at its start [s].
-        p: Run-time parameters of the elements.
-        explicit: Whether accelerations at the stages were those with added armatures.
-        few: Whether contact points of few bodies are chosen: derivatives are those of all.
+        step: A step of a robot with rigid contacts or laws of joints.
     """
-    nv, (q, w), (q1, w1) = system.model.nv, start, after
-    v, z = w[:nv], tuple(u[system.discrete])
     # what an event leaves of a step may be nothing, and forces are impulses over time
-    h = np.maximum(h, SHORTEST_STEP)
+    step = step._replace(h=np.maximum(step.h, SHORTEST_STEP))
+    system, v, h = step.system, step.v, step.h
+    held = _held(step)
+    found = _found_end(step, held)
+    unsolved = UNSOLVED_CONTACT if system.find(JointLaws) is None else UNSOLVED_JOINTS
+    q_end = tuple(require(found.good > 0.5, x, unsolved) for x in found.q)
+    x_end = _states_of_windings(system, held, v, found.v, step.after[1][system.model.nv :], h)
+    held_values = (*step.u[: system.discrete.start], *found.z)
+    return q_end, (*found.v, *x_end), held_values, found.impact
 
-    def ended(*, binds: bool, touches: bool = False) -> _Ended:
-        """Return the end of the step, with friction and stops or without, and with contacts.
 
-        Where contacts are not part of it, the states are those of all else alone.
-        """
-        if not (binds or linear or touches):
-            return _Ended(q1, tuple(w1[:nv]), _law_states(system, None, None, z, h), 1.0)
-        posed = posed_end(
-            system,
-            manifold,
-            start,
-            after,
-            u,
-            h,
-            time,
-            p,
-            binds=binds,
-            touches=touches,
-            explicit=explicit,
-            few=few,
-        )
-        exceeds = 0.0 if binds else _exceeds(posed, h)
-        found: RigidStep | None = None
-        states: Scalars = ()
-        at_end: Scalars = ()
-        if binds or touches:
-            found, states, at_end = solved_end(system, posed, u, h, time)
-        mean, v_after, good, impact = posed.mean_change, posed.v_free, 1.0, Impact()
-        if found is not None:
-            mean = tuple(a + b for a, b in zip(mean, found.shifted, strict=True))
-            v_after = found.v
-            good, impact = _is_good(system, posed, found), found.impact
-        q_after = manifold.normalize(manifold.displaced(q1, mean, h))
-        back = manifold.reexpress(v_after, q1, q_after)
-        states = states_after(posed, found, states, at_end)
-        return _Ended(q_after, tuple(back), states, good, exceeds, impact)
+def _found_end(step: IntegratorStep, held: list[HeldLaw]) -> _Ended:
+    """Return the end of a step with what may act in it of friction, stops and contacts.
 
-    def states_after(
-        posed: StepEnd | None,
-        found: RigidStep | None,
-        states: Scalars = (),
-        at_end: Scalars = (),
-    ) -> Scalars:
-        if found is not None and posed is not None and posed.contact is not None:
-            # of joints that turn in world axes, which do not turn in the next step
-            neutral = tuple(system.model.neutral())
-            for impulses in (found.mean_impulses, found.joint_impulses):
-                forces = tuple(np.where(found.lasts, x / h, 0.0) for x in impulses)
-                states = (*states, *manifold.reexpress(forces, q1, neutral))
-            states = (*states, *at_end)
-        others = _law_states(system, posed, found, z, h)
-        return _states_after(system, z, states, others) if states else others
-
-    held = _held(system, start, after, u, time, h, p)
+    Args:
+        step: The step.
+        held: Laws of joints with their forces over the last step.
+    """
+    system, q, v, v1, h = step.system, step.start[0], step.v, step.v1, step.h
     soft = system.find(SoftLoops) is not None or system.find(StiffSprings) is not None
     linear = soft or any(law.law.is_linear for law in held)
-    v1 = w1[:nv]
+
+    def ended(*, binds: bool, touches: bool = False) -> _Ended:
+        # where contacts are not part of it, the states are those of all else alone
+        acts = binds or linear or touches
+        return _solved(step, binds=binds, touches=touches) if acts else _untouched(step)
+
     binds: Any = LawTerms.of(held, q, v, v1, h, (), binds=False).may_bind(v1, h)
     near: Any = False
     if system.ends_in_contact:
-        near = _may_touch(system, q, q1, v, h, time, p)
-    if near is not True:
-        # what is near something has the problem of all rows, the others that of their joints
-        ways: tuple[tuple[Any, Callable[[], _Ended]], ...] = (
-            (_both(binds, _opposite(near)), lambda: ended(binds=True)),
-            (_both(_opposite(binds), _opposite(near)), lambda: ended(binds=False)),
-        )
-        found = _Ended(q1, tuple(w1[:nv]), _law_states(system, None, None, z, h), 1.0)
-        for condition, way in ways:
-            if condition is True:
-                found = way()
-            elif condition is not False:
-                # one of them is computed
-                found = where_needed(condition, way, found)
-        if binds is not True and any(law.law.is_bounded for law in held):
-            found = where_needed(found.exceeds > 0.5, lambda: ended(binds=True), found)
-        # states of hundreds of points pass through one region only
-        found = found._replace(z=_states_after(system, z, (), found.z))
-        # where laws are stops alone, few of them act: what is at none has its contacts alone
-        alone = bool(held) and all(any(law.law.ends) for law in held)
-        apart = _both(near, _opposite(binds)) if alone else False
-        if apart is not False:
-            found = where_needed(apart, lambda: ended(binds=False, touches=True), found)
-        near = _both(near, _opposite(apart))
-        if near is not False:
-            found = where_needed(near, lambda: ended(binds=True, touches=True), found)
-    else:
-        found = ended(binds=True, touches=True)
-    unsolved = UNSOLVED_CONTACT if system.find(JointLaws) is None else UNSOLVED_JOINTS
-    q_end = tuple(require(found.good > 0.5, x, unsolved) for x in found.q)
-    x_end = _states_of_windings(system, held, v, found.v, w1[nv:], h)
-    held_values = (*u[: system.discrete.start], *found.z)
-    return q_end, (*found.v, *x_end), held_values, found.impact
+        near = _may_touch(step)
+    if near is True:
+        return ended(binds=True, touches=True)
+    # what is near something has the problem of all rows, the others that of their joints
+    ways: tuple[tuple[Any, Callable[[], _Ended]], ...] = (
+        (_both(binds, _opposite(near)), lambda: ended(binds=True)),
+        (_both(_opposite(binds), _opposite(near)), lambda: ended(binds=False)),
+    )
+    found = _untouched(step)
+    for condition, way in ways:
+        if condition is True:
+            found = way()
+        elif condition is not False:
+            # one of them is computed
+            found = where_needed(condition, way, found)
+    if binds is not True and any(law.law.is_bounded for law in held):
+        found = where_needed(found.exceeds > 0.5, lambda: ended(binds=True), found)
+    # states of hundreds of points pass through one region only
+    found = found._replace(z=_states_after(system, step.z, (), found.z))
+    # where laws are stops alone, few of them act: what is at none has its contacts alone
+    alone = bool(held) and all(any(law.law.ends) for law in held)
+    apart = _both(near, _opposite(binds)) if alone else False
+    if apart is not False:
+        found = where_needed(apart, lambda: ended(binds=False, touches=True), found)
+    near = _both(near, _opposite(apart))
+    if near is not False:
+        found = where_needed(near, lambda: ended(binds=True, touches=True), found)
+    return found
+
+
+def _untouched(step: IntegratorStep) -> _Ended:
+    """Return the end of a step in which nothing acts at its end."""
+    states = _law_states(step.system, None, None, step.z, step.h)
+    return _Ended(step.after[0], tuple(step.v1), states, 1.0)
+
+
+def _solved(step: IntegratorStep, *, binds: bool, touches: bool) -> _Ended:
+    """Return the end of a step, with friction and stops or without, and with contacts."""
+    system, manifold, q1, h = step.system, step.manifold, step.after[0], step.h
+    posed = posed_end(step, binds=binds, touches=touches)
+    exceeds = 0.0 if binds else _exceeds(posed, h)
+    found: RigidStep | None = None
+    states: Scalars = ()
+    at_end: Scalars = ()
+    if binds or touches:
+        found, states, at_end = solved_end(step, posed)
+    mean, v_after, good, impact = posed.mean_change, posed.v_free, 1.0, Impact()
+    if found is not None:
+        mean = tuple(a + b for a, b in zip(mean, found.shifted, strict=True))
+        v_after = found.v
+        good, impact = _is_good(system, posed, found), found.impact
+    q_after = manifold.normalize(manifold.displaced(q1, mean, h))
+    back = manifold.reexpress(v_after, q1, q_after)
+    states = _states_of(step, posed, found, states, at_end)
+    return _Ended(q_after, tuple(back), states, good, exceeds, impact)
+
+
+def _states_of(
+    step: IntegratorStep,
+    posed: StepEnd,
+    found: RigidStep | None,
+    states: Scalars,
+    at_end: Scalars,
+) -> Scalars:
+    """Return the discrete states after a step; those of laws alone where contacts have none.
+
+    Args:
+        step: The step.
+        posed: The problem at its end.
+        found: What friction, stops and contacts make of it, if they act.
+        states: States of contacts before joint forces.
+        at_end: Those after them.
+    """
+    system, z, h = step.system, step.z, step.h
+    if found is not None and posed.contact is not None:
+        # of joints that turn in world axes, which do not turn in the next step
+        neutral = tuple(system.model.neutral())
+        for impulses in (found.mean_impulses, found.joint_impulses):
+            forces = tuple(np.where(found.lasts, x / h, 0.0) for x in impulses)
+            states = (*states, *step.manifold.reexpress(forces, step.after[0], neutral))
+        states = (*states, *at_end)
+    others = _law_states(system, posed, found, z, h)
+    return _states_after(system, z, states, others) if states else others
 
 
 def _opposite(condition: Any) -> Any:
@@ -355,16 +351,9 @@ def _both(a: Any, b: Any) -> Any:
     return a if b is True else a & b
 
 
-def _held(
-    system: "System",
-    start: tuple[Scalars, Scalars],
-    after: tuple[Scalars, Scalars],
-    u: Scalars,
-    time: Scalar,
-    h: Scalar,
-    p: Scalars,
-) -> list[HeldLaw]:
+def _held(step: IntegratorStep) -> list[HeldLaw]:
     """Return the laws with their forces over the last step, and the commands of this one."""
+    system, u = step.system, step.u
     laws = system.find(JointLaws)
     if laws is None:
         return []
@@ -377,14 +366,14 @@ def _held(
     commands: dict[str, Scalar] = {}
     if places:
         # of controllers within the step the mean of its ends
-        ends = [commands_at(system, *start, u, time)]
+        ends = [commands_at(system, *step.start, u, step.time)]
         if system.control is not None and not system.held:
-            ends.append(commands_at(system, *after, u, time + h))
+            ends.append(commands_at(system, *step.after, u, step.time + step.h))
         share = 1.0 / len(ends)
         commands = {name: share * sum(end[k] for end in ends) for name, k in places.items()}
-    x = start[1][system.model.nv :]
+    x = step.start[1][system.model.nv :]
     currents = {name: x[k] for name, k in _windings(system).items()}
-    return element.held(system.model, p[laws.p], u[system.discrete][laws.z], commands, currents)
+    return element.held(system.model, step.p[laws.p], step.z[laws.z], commands, currents)
 
 
 def _windings(system: "System") -> dict[str, int]:
@@ -440,32 +429,22 @@ def _is_good(system: "System", posed: StepEnd, found: RigidStep) -> Scalar:
 
 
 def posed_end(
-    system: "System",
-    manifold: Any,
-    start: tuple[Scalars, Scalars],
-    after: tuple[Scalars, Scalars],
-    u: Scalars,
-    h: Scalar,
-    time: Scalar,
-    p: Scalars,
-    *,
-    binds: bool = True,
-    touches: bool = True,
-    explicit: bool = True,
-    few: bool = True,
-    whole: bool = False,
+    step: IntegratorStep, *, binds: bool = True, touches: bool = True, whole: bool = False
 ) -> StepEnd:
-    """Return the problem at the end of a step; arguments of `end_of_step`.
+    """Return the problem at the end of a step.
 
-    `binds` states whether friction and stops are part of it, `touches` whether contacts are,
-    `whole` whether all contact points are, where steps choose among them; `few` whether they do
-    among those of few bodies.
+    Args:
+        step: The step.
+        binds: Whether friction and stops are part of it.
+        touches: Whether contacts are.
+        whole: Whether all contact points are, where steps choose among them.
     """
-    (q, w), (q1, w1), nv = start, after, system.model.nv
+    system, manifold, _, _, u, h, time, p, explicit, few = step
+    (q, w), (q1, w1), nv = step.start, step.after, system.model.nv
     v, v1 = w[:nv], tuple(w1[:nv])
     plan = system.plan_at(q1, v1, time + h)
     gain = tuple(b - a for a, b in zip(v, w1[:nv], strict=True)) if explicit else ()
-    held = _held(system, start, after, u, time, h, p)
+    held = _held(step)
     terms = LawTerms.of(held, q, v, v1, h, gain, binds=binds)
     if not binds:
         terms = terms._replace(names=[], bounds=[])
@@ -476,7 +455,7 @@ def posed_end(
         v1 = (*v1[: joint.v], *joint.sample[1], *v1[fixed[-1] + 1 :])
     closes = bool(system.model.loops) and system.held_loops.method.projects
     jacobian, cut = (closes and system.held_loops.rows(plan, q1, w[nv:])) or ((), MIN_CUT)
-    soft = soft_terms(system, plan, (q, v), (q1, v1), u, h, time, p)
+    soft = soft_terms(step, plan, v1)
     if soft is not None:
         jacobian = soft.jacobian
     softness = () if soft is None else soft.softness
@@ -530,15 +509,14 @@ def posed_end(
     return StepEnd(terms, v1, free, *rest)
 
 
-def _may_touch(
-    system: "System", q: Scalars, q1: Scalars, v: Scalars, h: Scalar, time: Scalar, p: Scalars
-) -> Any:
-    """Return whether anything may touch in a step from q to q1; other arguments as of its end."""
+def _may_touch(step: IntegratorStep) -> Any:
+    """Return whether anything may touch in a step."""
+    system, q, q1, v, time = step.system, step.start[0], step.after[0], step.v, step.time
     rigid = system.find(RigidContactElement)
     assert rigid is not None
-    plan = system.plan_at(q1, v, time + h)
+    plan = system.plan_at(q1, v, time + step.h)
     earlier = system.plan_at(q, v, time) if plan.depends_on_time else plan
-    return rigid.element.may_touch((earlier, plan), q, q1, p[rigid.p])
+    return rigid.element.may_touch((earlier, plan), q, q1, step.p[rigid.p])
 
 
 def _closed_velocity(
@@ -558,9 +536,7 @@ def _add(values: dict[int, Scalar], place: int, value: Scalar) -> None:
     values[place] = values[place] + value if place in values else value
 
 
-def solved_end(
-    system: "System", posed: StepEnd, u: Scalars, h: Scalar, time: Scalar
-) -> tuple[RigidStep, Scalars, Scalars]:
+def solved_end(step: IntegratorStep, posed: StepEnd) -> tuple[RigidStep, Scalars, Scalars]:
     """Return what friction, stops and contacts make of a step, and the states of contacts.
 
     These are those before joint forces, and those after them.
@@ -568,24 +544,32 @@ def solved_end(
     if posed.contact is None:
         ends = posed.v1, posed.v_free, posed.v_start
         found = rigid_step(
-            (), (), posed.compliance, (), (), *ends, h, posed.tolerance, bounds=posed.terms.bounds
+            (),
+            (),
+            posed.compliance,
+            (),
+            (),
+            *ends,
+            step.h,
+            posed.tolerance,
+            bounds=posed.terms.bounds,
         )
         return found, (), ()
-    rigid = system.find(RigidContactElement)
+    rigid = step.system.find(RigidContactElement)
     assert rigid is not None
     gaps, points, own = posed.contact
     return rigid.element.finish_step(
         gaps,
         points,
         posed.compliance,
-        u[system.discrete][rigid.z],
+        step.z[rigid.z],
         own,
         posed.v1,
         posed.v_free,
         posed.v_start,
-        h,
+        step.h,
         posed.tolerance,
-        time,
+        step.time,
         posed.terms.bounds,
         posed.acting,
     )
