@@ -415,7 +415,7 @@ def test_every_method_of_joints_is_traced_or_enters_no_kernel() -> None:
         "with_parameters",
         "canonical",
     }
-    of_users = {"q_names", "v_names", "random", "locked", "at", "register"}
+    of_users = {"q_names", "v_names", "random", "locked", "at", "register", "check_data"}
     methods = {
         name
         for name, method in inspect.getmembers(Joint, inspect.isfunction)

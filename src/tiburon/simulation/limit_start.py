@@ -1,8 +1,8 @@
 """Starts beyond the limits of joints.
 
-The zero position of many robot files is beyond limits of theirs. Springs would throw such a joint
-back, at hundreds of radians per second, with energy that nothing has done the work for; rigid stops
-would move it to its limit within the first step.
+The zero position of many robot files is beyond limits of theirs. Joints that are a little beyond
+return slowly (`RETURN_RATE` of rigid stops). Springs would throw others back, at hundreds of
+radians per second, with energy that nothing has done the work for.
 """
 
 import warnings
@@ -10,7 +10,6 @@ import warnings
 import numpy as np
 
 from tiburon.actuation.element import per_degree_of_freedom
-from tiburon.actuation.joint_laws import JointLaws
 from tiburon.actuation.passive import is_axial
 from tiburon.arguments import caller_level
 from tiburon.arrays import Array, NDArray
@@ -64,28 +63,7 @@ def within_limits(system: System, q: Array) -> Array:
     if not system.stops_joints:
         return q
     tied = bool(system.model.loops) and system.held_loops.method.starts_closed
-    moved = moved_to_limits(system.model, q, tied=tied)
-    laws = system.find(JointLaws)
-    if tied or laws is None or not laws.element.stops_joints:
-        return moved
-    return _onto_limits(system.model, moved)
-
-
-def _onto_limits(model: Model, q: Array) -> Array:
-    """Return positions within limits of joints, with a warning where a joint is moved visibly."""
-    low, high = position_limits(model)
-    within = np.clip(q, low, high)
-    depth = np.abs(within - q)
-    case, k = np.unravel_index(int(np.argmax(depth)), depth.shape)
-    if depth[case, k] > LEAST_DEPTH:
-        warnings.warn(
-            f"model {model.name!r}: {model.q_names[int(k)]!r} starts {depth[case, k]:.3g} m or rad "
-            "beyond its limit and was moved to it; start within the limits, or simulate "
-            "model.without_limits()",
-            ModelWarning,
-            stacklevel=caller_level(),
-        )
-    return within
+    return moved_to_limits(system.model, q, tied=tied)
 
 
 def moved_to_limits(model: Model, q: Array, *, tied: bool | None = None) -> Array:
