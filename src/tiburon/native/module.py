@@ -22,7 +22,7 @@ from tiburon.native.x86.entry import X86Batch, X86Single
 from tiburon.native.x86.function import is_supported, suits_program
 from tiburon.trace.program import Program
 
-STACK_LIMIT = 4 << 20
+STACK_LIMIT = 5 << 20
 """Stack that one kernel may use [bytes]; the main thread of most systems has 8 MiB in all."""
 
 NARROW_LANES = 2
